@@ -1,0 +1,180 @@
+#include "base/log.h"
+
+#include <fmt/format.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/time.h"
+
+namespace rmq {
+namespace {
+
+struct Line {
+  LogLevel level;
+  const MessageId* id;
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+std::atomic<LogLevel> threshold{LogLevel::info};
+
+// A line stays a line: control characters of a peer's text are shown, not obeyed.
+std::string printable(std::string_view s) {
+  std::string out;
+  for (char c : s) {
+    auto u = static_cast<unsigned char>(c);
+    if (u < 0x20 || u == 0x7f) out += fmt::format("\\x{:02x}", u);
+    else out += c;
+  }
+  return out;
+}
+
+void write_stderr(const Line& l) {
+  static constexpr const char* names[] = {"", "", "", "error", "warning", "notice", "info", "debug"};
+  std::string s = fmt::format("{} {}: {}", format_wall_ms(system_wall_ms()), names[static_cast<int>(l.level)],
+                              printable(l.text));
+  for (auto& [k, v] : l.fields) s += fmt::format(" {}={}", k, printable(v));
+  s += '\n';
+  [[maybe_unused]] ssize_t n = ::write(STDERR_FILENO, s.data(), s.size());
+}
+
+void write_journal(const Line& l) {
+  std::vector<std::string> parts;
+  parts.push_back("MESSAGE=" + printable(l.text));
+  parts.push_back(fmt::format("PRIORITY={}", static_cast<int>(l.level)));
+  if (l.id != nullptr) {
+    parts.push_back(fmt::format("MESSAGE_ID={}", l.id->hex));
+    parts.push_back(fmt::format("EVENT={}", l.id->name));
+  }
+  for (auto& [k, v] : l.fields) parts.push_back(k + "=" + v);
+  std::vector<iovec> v;
+  for (auto& p : parts) v.push_back({p.data(), p.size()});
+  if (sd_journal_sendv(v.data(), static_cast<int>(v.size())) < 0) write_stderr(l);
+}
+
+class LogThread {
+ public:
+  explicit LogThread(bool to_journal) : to_journal_(to_journal), thread_([this] { run(); }) {}
+  ~LogThread() {
+    {
+      std::lock_guard g(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  void push(Line l) {
+    std::lock_guard g(mutex_);
+    if (l.id != nullptr && over_rate(*l.id)) return;
+    if (lines_.size() >= limits::log_lines_queued_max) {
+      lost_++;
+      return;
+    }
+    lines_.push_back(std::move(l));
+    wake_.notify_one();
+  }
+
+ private:
+  struct Rate {
+    int64_t window_start_ns = 0;
+    int count = 0;
+    uint64_t dropped = 0;
+  };
+
+  bool over_rate(const MessageId& id) {
+    Rate& r = rates_[id.hex];
+    int64_t now = system_mono_ns();
+    if (now - r.window_start_ns > 10 * ns_per_s) {
+      if (r.dropped != 0)
+        lines_.push_back({LogLevel::notice, nullptr,
+                          fmt::format("{} more lines of event {} were not written", r.dropped, id.name), {}});
+      r = {now, 0, 0};
+    }
+    if (++r.count <= 20) return false;
+    r.dropped++;
+    return true;
+  }
+
+  void run() {
+    std::unique_lock g(mutex_);
+    for (;;) {
+      wake_.wait(g, [&] { return stop_ || !lines_.empty(); });
+      if (lines_.empty() && stop_) return;
+      std::deque<Line> now = std::move(lines_);
+      lines_.clear();
+      uint64_t lost = std::exchange(lost_, 0);
+      g.unlock();
+      for (auto& l : now) write(l);
+      if (lost != 0)
+        write({LogLevel::warning, &ids::log_lines_lost, fmt::format("{} log lines were lost", lost), {}});
+      g.lock();
+    }
+  }
+
+  void write(const Line& l) {
+    if (to_journal_) write_journal(l);
+    else write_stderr(l);
+  }
+
+  const bool to_journal_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Line> lines_;
+  std::map<std::string_view, Rate> rates_;
+  uint64_t lost_ = 0;
+  bool stop_ = false;
+  std::thread thread_;  // last: starts when everything above is ready
+};
+
+std::unique_ptr<LogThread> log_thread;
+
+void emit(LogLevel level, const MessageId* id, std::string_view text, std::initializer_list<LogField> fields) {
+  if (level > threshold.load(std::memory_order_relaxed)) return;
+  Line l{level, id, std::string(text), {}};
+  for (const LogField& f : fields) l.fields.emplace_back(f.key, f.value);
+  if (log_thread) log_thread->push(std::move(l));
+  else write_stderr(l);
+}
+
+}  // namespace
+
+void log_start(bool to_journal, LogLevel level) {
+  check(!log_thread);
+  threshold = level;
+  log_thread = std::make_unique<LogThread>(to_journal);
+}
+void log_stop() { log_thread.reset(); }
+void log_set_level(LogLevel level) { threshold = level; }
+LogLevel log_level() { return threshold; }
+
+void log(LogLevel level, const MessageId& id, std::string_view text, std::initializer_list<LogField> fields) {
+  emit(level, &id, text, fields);
+}
+void log(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
+  emit(level, nullptr, text, fields);
+}
+
+void check_failed(const char* text, std::source_location at) {
+  fprintf(stderr, "rmqd: a check failed, this is a bug: %s (%s:%u, %s)\n", text, at.file_name(), at.line(),
+          at.function_name());
+  abort();
+}
+
+}  // namespace rmq

@@ -1,0 +1,49 @@
+// Journal message ids. Each event that an operator may act on has one, with an entry in
+// packaging/systemd/rmqd.catalog that tells what happened and what to do; tests/tidy holds the two together.
+#pragma once
+
+#include <cstdint>
+
+namespace rmq {
+
+struct MessageId {
+  const char* hex;   // 32 hex digits, MESSAGE_ID= in the journal
+  const char* name;  // short name, EVENT= in the journal; the rate limit counts by it
+};
+
+// clang-format off
+#define RMQ_MESSAGE_IDS(X)                                                                              \
+  X(broker_started,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0101", "broker-started")                        \
+  X(broker_stopped,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0102", "broker-stopped")                        \
+  X(namesrv_started,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0103", "namesrv-started")                       \
+  X(namesrv_stopped,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0104", "namesrv-stopped")                       \
+  X(start_failed,          "3a6d1f0be2e94c0f9d0a7c1a5b7e0105", "start-failed")                          \
+  X(config_invalid,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0106", "config-invalid")                        \
+  X(kernel_unsuitable,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0107", "kernel-unsuitable")                     \
+  X(store_recovered,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0201", "store-recovered")                       \
+  X(store_torn_tail,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0202", "store-torn-tail")                       \
+  X(store_corrupt,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0203", "store-corrupt")                         \
+  X(store_write_failed,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0204", "store-write-failed")                    \
+  X(config_file_fallback,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0205", "config-file-fallback")                  \
+  X(config_file_unwritable,"3a6d1f0be2e94c0f9d0a7c1a5b7e0206", "config-file-unwritable")                \
+  X(peer_malformed_frame,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0301", "peer-malformed-frame")                  \
+  X(peer_limit,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0302", "peer-limit")                            \
+  X(peer_idle,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0303", "peer-idle")                             \
+  X(request_refused,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0304", "request-refused")                       \
+  X(namesrv_unreachable,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0401", "namesrv-unreachable")                   \
+  X(namesrv_registered,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0402", "namesrv-registered")                    \
+  X(broker_registered,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0403", "broker-registered")                     \
+  X(broker_expired,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0404", "broker-expired")                        \
+  X(topic_changed,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0501", "topic-changed")                         \
+  X(group_changed,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0502", "group-changed")                         \
+  X(config_changed,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0503", "config-changed")                        \
+  X(log_lines_lost,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0601", "log-lines-lost")
+// clang-format on
+
+namespace ids {
+#define X(id, hex, text) inline constexpr MessageId id{hex, text};
+RMQ_MESSAGE_IDS(X)
+#undef X
+}  // namespace ids
+
+}  // namespace rmq
