@@ -145,7 +145,8 @@ class LogThread {
 
 std::unique_ptr<LogThread> log_thread;
 
-void emit(LogLevel level, const MessageId* id, std::string_view text, std::initializer_list<LogField> fields) {
+void emit(LogLevel level, const MessageId* id, std::string_view text,
+          std::initializer_list<LogField> fields) {
   if (level > threshold.load(std::memory_order_relaxed)) return;
   Line l{level, id, std::string(text), {}};
   for (const LogField& f : fields) l.fields.emplace_back(f.key, f.value);
