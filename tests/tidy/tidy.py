@@ -24,7 +24,7 @@ ARROWS = {
     'ctl': ['base', 'proto'],
 }
 CODE = {'.cc', '.h'}
-SCRIPTS = {'.py', '.sh', '.build', '.java', '.go'}
+SCRIPTS = {'.py', '.sh', '.java', '.go'}
 # Written so that this file does not hold what it looks for.
 MACHINE_PATH = re.compile('/wo' + 'rk/|/tmp/' + r'peer|/home/[a-z]\w*/')
 LEFTOVER = re.compile(r'\b(TO' + 'DO|FIX' + r'ME)\b')
