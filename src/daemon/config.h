@@ -1,0 +1,81 @@
+// What rmqd and rmq-namesrvd can be told: the two config structs and their tables. Names are RocketMQ's;
+// units are in the name's RocketMQ tradition (…Interval, …Mills are milliseconds), the help says them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "daemon/config_table.h"
+
+namespace rmq {
+
+struct BrokerConfig {
+  std::string brokerClusterName = "DefaultCluster";
+  std::string brokerName;  // empty: the host's name
+  int64_t brokerId = 0;
+  std::string brokerIP1;  // empty: found out
+  std::string bindAddress = "0.0.0.0";
+  int64_t listenPort = 10911;
+  std::string namesrvAddr;
+  int64_t namesrvListenPort = 9876;
+  std::string namesrvKvConfigPath;
+
+  std::string storePathRootDir = "/var/lib/rmqd/store";
+  std::string storePathCommitLog;
+  int64_t mappedFileSizeCommitLog = 1 << 30;
+  int64_t mappedFileSizeConsumeQueue = 6'000'000;
+  std::string flushDiskType = "SYNC_FLUSH";
+  int64_t flushIntervalCommitLog = 500;
+  int64_t syncFlushTimeout = 5000;
+  int64_t maxMessageSize = 4 << 20;
+  int64_t storeMemoryBytes = 64 << 20;
+  int64_t maxTransferCountOnMessageInMemory = 32;
+  int64_t maxTransferBytesOnMessageInMemory = 262'144;
+  int64_t maxTransferCountOnMessageInDisk = 8;
+  int64_t maxTransferBytesOnMessageInDisk = 65'536;
+
+  bool autoCreateTopicEnable = true;
+  int64_t defaultTopicQueueNums = 8;
+  bool autoCreateSubscriptionGroup = true;
+  bool clusterTopicEnable = true;
+  bool brokerTopicEnable = true;
+  bool traceTopicEnable = false;
+  std::string msgTraceTopicName = "RMQ_SYS_TRACE_TOPIC";
+  int64_t brokerPermission = 6;
+  std::string messageDelayLevel = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
+  std::string regionId = "DefaultRegion";
+  bool traceOn = true;
+  bool longPollingEnable = true;
+  int64_t shortPollingTimeMills = 1000;
+  bool litePullMessageEnable = true;
+  bool rejectPullConsumerEnable = false;
+  int64_t flushConsumerOffsetInterval = 5000;
+  int64_t registerNameServerPeriod = 30'000;
+  int64_t registerBrokerTimeoutMills = 24'000;
+  int64_t channelExpiredTimeout = 120'000;
+  std::string configBlackList;
+  std::string logLevel = "info";
+};
+std::span<const ConfigKey<BrokerConfig>> broker_config_table();
+
+struct NamesrvConfig {
+  std::string bindAddress = "0.0.0.0";
+  int64_t listenPort = 9876;
+  std::string kvConfigPath = "/var/lib/rmq-namesrvd/kvConfig.json";
+  bool orderMessageEnable = false;
+  bool returnOrderTopicConfigToBroker = true;
+  int64_t scanNotActiveBrokerInterval = 10'000;
+  bool deleteTopicWithBrokerRegistration = false;
+  bool enableAllTopicList = true;
+  bool enableTopicList = true;
+  bool supportActingMaster = false;
+  bool notifyMinBrokerIdChanged = false;
+  bool needWaitForService = false;
+  int64_t waitSecondsForService = 45;
+  std::string configBlackList;
+  std::string logLevel = "info";
+};
+std::span<const ConfigKey<NamesrvConfig>> namesrv_config_table();
+
+}  // namespace rmq

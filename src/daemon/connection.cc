@@ -1,0 +1,230 @@
+#include "daemon/connection.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace rmq {
+
+using proto::ResponseCode;
+
+namespace {
+constexpr size_t segment_text_bytes = 64 << 10;  // a text segment takes more answers until it is this long
+constexpr size_t iovecs_per_send = 64;
+constexpr int64_t idle_ns = limits::idle_connection_seconds * ns_per_s;
+}  // namespace
+
+// ---- Request -----------------------------------------------------------------------------------------
+
+std::string* Request::begin_answer(ResponseCode code) {
+  check(!answered_);
+  answered_ = true;
+  if (connection_.service_ != nullptr) connection_.service_->answered(*this, code);
+  if (is_oneway() || !connection_.is_open()) return nullptr;
+  return &connection_.begin_write();
+}
+
+void Request::end_answer() { connection_.end_write(); }
+
+void Request::append_extents(std::vector<store::LogExtent> body) {
+  Connection& c = connection_;
+  c.end_write();
+  for (auto& e : body) {
+    c.unsent_bytes_ += e.bytes().size();
+    c.out_.push_back({{}, std::move(e)});
+  }
+  c.begin_write();
+}
+
+void Request::reply(ResponseCode code, std::string_view remark, std::string_view body) {
+  if (std::string* out = begin_answer(code)) {
+    proto::append_response(*out, command, code, remark, body);
+    end_answer();
+  }
+}
+
+void Request::give_slot_back() {
+  if (!std::exchange(has_slot_, false)) return;
+  connection_.requests_--;
+  connection_.slot_freed_.notify();
+}
+
+// ---- Connection --------------------------------------------------------------------------------------
+
+Connection::Connection(std::unique_ptr<Stream> stream, Service* service, uint16_t listen_port)
+    : stream_(std::move(stream)),
+      service_(service),
+      listen_port_(listen_port),
+      peer_text_(stream_->peer().text()),
+      last_activity_ns_(Loop::current().now_ns()) {}
+
+Connection::~Connection() = default;
+
+void Connection::close() {
+  if (closing_.is_set()) return;
+  closing_.set();
+  stream_->close();
+  out_ready_.notify();
+  slot_freed_.notify();
+  for (auto& [opaque, call] : calls_) call->arrived.set();
+}
+
+Task<void> Connection::serve() {
+  std::shared_ptr<Connection> self = shared_from_this();
+  if (service_ != nullptr) service_->opened(self);
+  scope_.spawn(write_loop());
+  co_await read_loop();
+  close();
+  co_await scope_.join();
+  co_await stream_->closed();
+  if (service_ != nullptr) service_->closed(self);
+}
+
+Task<void> Connection::read_loop() {
+  while (is_open()) {
+    auto received = co_await stream_->recv(last_activity_ns_ + idle_ns);
+    int64_t now = Loop::current().now_ns();
+    if (!received) {
+      // Idle means neither direction moved: a send may have happened while we waited.
+      if (received.error().code == Errc::timeout && now < last_activity_ns_ + idle_ns) continue;
+      if (received.error().code == Errc::timeout)
+        log(LogLevel::debug, ids::peer_idle, "connection closed: idle", {{"CLIENT", peer_text_}});
+      if (parser_.held_bytes() != 0 && received.error().code == Errc::closed)
+        log(LogLevel::debug, "connection ended inside a frame", {{"CLIENT", peer_text_}});
+      co_return;
+    }
+    last_activity_ns_ = now;
+    if (!take_frames(received->bytes())) co_return;
+    if (requests_ >= limits::requests_in_flight_per_connection ||
+        unsent_bytes_ >= limits::unsent_bytes_per_connection)
+      co_await slots_free();
+  }
+}
+
+Task<void> Connection::slots_free() {
+  log(LogLevel::debug, ids::peer_limit, "connection is not read for a while: too much in flight",
+      {{"CLIENT", peer_text_}});
+  while (is_open() && (requests_ >= limits::requests_in_flight_per_connection ||
+                       unsent_bytes_ >= limits::unsent_bytes_per_connection))
+    co_await slot_freed_.wait();
+}
+
+bool Connection::take_frames(Bytes received) {
+  for (;;) {
+    auto frame = parser_.next(received);
+    if (!frame) {
+      log_malformed(frame.error().where);
+      return false;
+    }
+    if (!*frame) return true;
+    scope_.spawn(work(std::move(*frame)));
+    if (!is_open()) return false;
+  }
+}
+
+void Connection::log_malformed(const char* reason) {
+  log(LogLevel::warning, ids::peer_malformed_frame, "connection closed: malformed frame",
+      {{"CLIENT", peer_text_}, {"REASON", reason}});
+}
+
+Task<void> Connection::work(proto::Frame frame) {
+  Request request(*this, std::move(frame));
+  auto decoded = proto::decode_command(request.frame_, &request.command);
+  if (!decoded) {
+    log_malformed(decoded.error().where);
+    close();
+    co_return;
+  }
+  if (request.command.is_response()) {
+    take_answer(std::move(request.frame_), request.command);
+    co_return;
+  }
+  requests_++;
+  if (service_ != nullptr) co_await service_->serve(request);
+  if (!request.answered_ && !request.is_oneway() && service_ == nullptr && is_open()) {
+    proto::append_not_supported(begin_write(), request.command);
+    end_write();
+  }
+  request.give_slot_back();
+}
+
+void Connection::take_answer(proto::Frame frame, proto::RemotingCommand& command) {
+  auto it = calls_.find(command.opaque);
+  if (it == calls_.end()) return;  // too late, or never asked: dropped silently, as everywhere
+  Call& call = *it->second;
+  call.answer = std::make_unique<RemoteAnswer>();
+  call.answer->frame = std::move(frame);  // the bytes stay where they are, so the views hold
+  call.answer->command = std::move(command);
+  call.arrived.set();
+}
+
+void Connection::push(std::string_view frame) {
+  if (!is_open()) return;
+  begin_write().append(frame);
+  end_write();
+}
+
+Task<Result<std::unique_ptr<RemoteAnswer>>> Connection::call(std::string frame, int32_t opaque,
+                                                             int64_t deadline_ns) {
+  std::shared_ptr<Connection> self = shared_from_this();
+  if (!is_open()) co_return fail(Errc::closed, "connection is closed");
+  Call call;
+  calls_[opaque] = &call;
+  push(frame);
+  bool arrived = co_await call.arrived.wait_until(deadline_ns);
+  calls_.erase(opaque);
+  if (!arrived) co_return fail(Errc::timeout, "no answer in time");
+  if (!call.answer) co_return fail(Errc::closed, "connection closed before the answer");
+  co_return std::move(call.answer);
+}
+
+// ---- writing -----------------------------------------------------------------------------------------
+
+std::string& Connection::begin_write() {
+  if (out_.empty() || out_.back().extent || out_.back().text.size() >= segment_text_bytes) out_.emplace_back();
+  write_mark_ = out_.back().text.size();
+  return out_.back().text;
+}
+
+void Connection::end_write() {
+  unsent_bytes_ += out_.back().text.size() - write_mark_;
+  write_mark_ = out_.back().text.size();
+  out_ready_.notify();
+}
+
+Task<void> Connection::write_loop() {
+  std::vector<Segment> sending;
+  std::vector<iovec> vectors;
+  while (is_open()) {
+    if (out_.empty() || unsent_bytes_ == 0) {
+      co_await out_ready_.wait();
+      continue;
+    }
+    vectors.clear();
+    size_t bytes = 0;
+    while (!out_.empty() && sending.size() < iovecs_per_send) {
+      sending.push_back(std::move(out_.front()));
+      out_.pop_front();
+      Segment& s = sending.back();
+      Bytes b = s.extent ? s.extent.bytes() : as_bytes(s.text);
+      if (b.empty()) {
+        sending.pop_back();
+        continue;
+      }
+      bytes += b.size();
+    }
+    for (Segment& s : sending) {
+      Bytes b = s.extent ? s.extent.bytes() : as_bytes(s.text);
+      vectors.push_back({const_cast<std::byte*>(b.data()), b.size()});
+    }
+    auto sent = co_await stream_->send(vectors);
+    sending.clear();
+    unsent_bytes_ -= bytes;
+    last_activity_ns_ = Loop::current().now_ns();
+    slot_freed_.notify();
+    if (!sent) break;
+  }
+  close();
+}
+
+}  // namespace rmq

@@ -1,0 +1,51 @@
+#include "daemon/server.h"
+
+#include "base/log.h"
+
+namespace rmq {
+
+Task<Result<void>> Server::listen(std::string host, uint16_t port) {
+  CO_TRY_VAR(listener, co_await net_.listen(std::move(host), port));
+  listener_ = std::move(listener);
+  port_ = listener_->local().port;
+  scope_.spawn(accept_loop());
+  co_return Result<void>{};
+}
+
+Task<void> Server::accept_loop() {
+  for (;;) {
+    auto stream = co_await listener_->accept();
+    if (!stream) {
+      if (stream.error().code != Errc::closed)
+        log(LogLevel::error, ids::peer_limit, "accepting connections has ended: " + to_string(stream.error()));
+      break;
+    }
+    if (open_.size() >= limits::connections_max) {
+      log(LogLevel::warning, ids::peer_limit, "connection refused: too many are open",
+          {{"CLIENT", (*stream)->peer().text()}});
+      (*stream)->close();
+      co_await (*stream)->closed();
+      continue;
+    }
+    scope_.spawn(serve(std::make_shared<Connection>(std::move(*stream), &service_, port_)));
+  }
+}
+
+Task<void> Server::serve(std::shared_ptr<Connection> c) {
+  open_.insert(c);
+  co_await c->serve();
+  open_.erase(c);
+}
+
+void Server::stop_accepting() {
+  if (listener_) listener_->close();
+}
+
+Task<void> Server::stop() {
+  stop_accepting();
+  for (const auto& c : open_) c->close();
+  co_await scope_.join();
+  if (listener_) co_await listener_->closed();
+}
+
+}  // namespace rmq

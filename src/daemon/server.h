@@ -1,0 +1,36 @@
+// Listens and makes a Connection of each stream, up to a limit. Owns its connections' tasks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include "daemon/connection.h"
+
+namespace rmq {
+
+class Server {
+ public:
+  Server(Net& net, Service& service) : net_(net), service_(service) {}
+  // Begins to accept at host:port; the port that it got is port(). Call once, on the loop's thread.
+  Task<Result<void>> listen(std::string host, uint16_t port);
+  // Stops accepting; connections go on.
+  void stop_accepting();
+  // Stops accepting, closes all connections and resolves when none is left.
+  Task<void> stop();
+  uint16_t port() const { return port_; }
+  size_t connections() const { return open_.size(); }
+
+ private:
+  Task<void> accept_loop();
+  Task<void> serve(std::shared_ptr<Connection> c);
+
+  Net& net_;
+  Service& service_;
+  std::unique_ptr<Listener> listener_;
+  uint16_t port_ = 0;
+  Scope scope_;
+  std::unordered_set<std::shared_ptr<Connection>> open_;
+};
+
+}  // namespace rmq
