@@ -1,0 +1,95 @@
+// MessageStore: RocketMQ's files, written through io_uring. One loop, the owner's; nothing blocks it.
+//
+// A put copies the message once, into log memory, in the order of the calls. A flush task writes whole
+// blocks of the log, one write in flight, and what was appended meanwhile is the next write. When a write
+// is done the confirm offset moves over the records in it: each gets its ConsumeQueue unit, the arrival
+// listener is told, and then the put that brought it resolves. So a consumer never sees a message that a
+// crash could still take away (SYNC_FLUSH), and the answer to a producer never comes before the message
+// can be pulled.
+//
+// The CommitLog is the only truth. ConsumeQueue files and both checkpoints can be deleted: they are made
+// again from the log when the store opens.
+//
+// docs/formats.md describes the files byte by byte.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/types.h"
+#include "uring/task.h"
+
+namespace rmq::store {
+
+class MessageStore {
+ public:
+  // Takes the directory (`lock`; Errc::exists when another process has it), recovers, and is ready to
+  // serve when it resolves. Errc::corrupt: damage in the middle of the log, see RecoveryProgress. `progress`
+  // may be null. `disk` must outlive the store.
+  static Task<Result<std::unique_ptr<MessageStore>>> open(Disk& disk, StoreOptions options,
+                                                          RecoveryProgress* progress);
+  ~MessageStore();  // only after shutdown() has resolved
+
+  // Appends before the first suspension, so the order of calls is the order of the log (those that have to
+  // wait for room append in that order too). Resolves when the record is below the confirm offset, or right
+  // after the append with wait=false. The store timestamp never decreases along the log.
+  Task<PutMessageResult> put(const MessageIn& message, bool wait = true);
+  // All of them contiguous in one file, with one store timestamp.
+  Task<PutMessageResult> put_batch(std::span<const MessageIn> messages, bool wait = true);
+
+  // Records of a queue from `offset` on; statuses and next_begin_offset as in RocketMQ's DefaultMessageStore.
+  // `filter` may be null; it must stay until the call resolves, as `topic` must.
+  Task<GetMessageResult> get(std::string_view topic, int32_t queue_id, int64_t offset, int32_t max_messages,
+                             const MessageFilter* filter);
+  // One record, contiguous. Errc::not_found when no record starts there (or it is not confirmed yet).
+  Task<Result<LogExtent>> record_at(int64_t physical_offset);
+
+  int64_t min_offset(std::string_view topic, int32_t queue_id) const;  // -1: no such queue
+  int64_t max_offset(std::string_view topic, int32_t queue_id) const;  // 0: no such queue
+  Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);    // ms; -1 when absent
+  Task<int64_t> earliest_store_time(std::string_view topic, int32_t queue_id);           // ms; -1 when empty
+  enum class Boundary : uint8_t { LOWER, UPPER };
+  // LOWER: the smallest offset stored at or after the time, max_offset when all are older. UPPER: the largest
+  // stored at or before it, min_offset when all are younger. 0 for a queue that nobody wrote to.
+  Task<int64_t> search_offset(std::string_view topic, int32_t queue_id, int64_t timestamp_ms, Boundary b);
+  Task<std::optional<QueueUnit>> queue_unit(std::string_view topic, int32_t queue_id, int64_t offset);
+  // Near enough to the end of the log to be called hot (RocketMQ's rule about the page cache).
+  bool in_memory(int64_t physical_offset) const;
+
+  // The topic's queues are gone at once; their files when it resolves. Puts may go on: what comes after is a
+  // new topic that starts at offset 0, what was appended before but not yet confirmed is in no queue.
+  Task<void> delete_topic(std::string topic);
+  std::vector<std::string> topics_with_queues() const;  // sorted
+
+  int64_t min_physical_offset() const;
+  int64_t max_physical_offset() const;  // end of what was appended
+  int64_t confirm_offset() const;
+  int64_t flushed_offset() const;  // on stable storage below it
+  // Caps the confirm offset (replication); nothing: no cap. Never moves it back.
+  void hold_confirm_offset(std::optional<int64_t> at_most);
+  // Log bytes from there on, as far as they are written to the file; the count is 0 at the end. Between a
+  // file's blank record and its end the bytes are zero. Errc::not_found below min_physical_offset().
+  Task<Result<size_t>> read_log(int64_t from_physical, MutableBytes into);
+
+  void set_arrival_listener(ArrivalListener* l);  // null: nobody
+  void set_failure_listener(FailureListener* l);
+  void set_max_message_bytes(uint32_t bytes);
+  const StoreStats& stats() const;
+  bool writable() const;
+  const char* not_writable_reason() const;  // "" while writable
+  const StoreOptions& options() const;
+
+  // Refuses puts from now on, waits for those under way, writes and syncs everything, removes `abort`.
+  Task<void> shutdown();
+
+ private:
+  struct Impl;
+  explicit MessageStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rmq::store

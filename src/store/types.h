@@ -1,0 +1,258 @@
+// What callers of the store see: options, a message going in, the outcome of puts and gets, extents of the
+// log, counters. Names and numbers follow RocketMQ's MessageStore, so that a reader of both finds his way.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "uring/io.h"
+
+namespace rmq::store {
+
+enum class FlushDiskType : uint8_t {
+  SYNC_FLUSH,   // confirmed = on stable storage
+  ASYNC_FLUSH,  // confirmed = handed to the kernel; on stable storage within flush_interval_ms
+};
+
+struct StoreOptions {
+  std::string root;            // storePathRootDir
+  std::string commit_log_dir;  // storePathCommitLog; empty: <root>/commitlog
+  uint64_t commit_log_file_bytes = 1u << 30;    // mappedFileSizeCommitLog; a multiple of 4096
+  uint32_t consume_queue_file_units = 300'000;  // mappedFileSizeConsumeQueue / 20
+  FlushDiskType flush = FlushDiskType::SYNC_FLUSH;
+  uint32_t flush_interval_ms = 500;         // ASYNC_FLUSH: device sync at least this often
+  uint64_t memory_bytes = 64u << 20;        // recent tail and read cache together, allocated on demand
+  uint64_t unflushed_bytes_max = 32u << 20;  // more appended but not yet written than this: puts wait
+  uint32_t max_message_bytes = 4u << 20;    // maxMessageSize; set_max_message_bytes() changes it later
+  // How many records, and bytes, one get() answers: maxTransfer{Count,Bytes}OnMessageIn{Memory,Disk}.
+  uint32_t transfer_count_in_memory = 32;
+  uint32_t transfer_bytes_in_memory = 256u << 10;
+  uint32_t transfer_count_on_disk = 8;
+  uint32_t transfer_bytes_on_disk = 64u << 10;
+  // Nearer to the end of the log than this counts as "in memory" for those limits and for in_memory(), as
+  // RocketMQ's accessMessageInMemoryMaxRatio of the machine's memory does. 0: 40 % of physical memory.
+  uint64_t in_memory_distance_bytes = 0;
+  uint32_t sync_flush_timeout_ms = 5000;     // syncFlushTimeout: then a put resolves FLUSH_DISK_TIMEOUT
+  uint64_t zero_ahead_bytes = 64u << 20;     // how far ahead of the log's end its files are written with zeros
+  uint32_t queue_write_interval_ms = 1000;   // units go to the ConsumeQueue files at least this often
+  uint32_t checkpoint_interval_ms = 5000;    // queues synced and checkpoint written at least this often
+  uint32_t open_queue_files_max = 2048;      // file descriptors kept open for ConsumeQueue files
+};
+
+// In RocketMQ's order: the numbers are not on the wire, the names are.
+enum class PutMessageStatus : uint8_t {
+  PUT_OK,
+  FLUSH_DISK_TIMEOUT,
+  MESSAGE_ILLEGAL,
+  PROPERTIES_SIZE_EXCEEDED,
+  SERVICE_NOT_AVAILABLE,
+  CREATE_MAPPED_FILE_FAILED,
+  OS_PAGE_CACHE_BUSY,
+  UNKNOWN_ERROR,
+};
+const char* name_of(PutMessageStatus s);
+
+struct MessageIn {  // views must stay valid until put() resolves
+  std::string_view topic;
+  int32_t queue_id = 0;
+  int32_t flag = 0;
+  int32_t sys_flag = 0;  // the bits for IPv6 hosts are set by the store, from the hosts
+  int64_t born_timestamp_ms = 0;
+  Address born_host;
+  Address store_host;
+  int32_t reconsume_times = 0;
+  int64_t prepared_transaction_offset = 0;
+  Bytes body;
+  std::string_view properties;
+  std::optional<int64_t> tags_code;  // instead of the TAGS hash (SCHEDULE_TOPIC_XXXX: the time to deliver)
+};
+
+struct PutMessageResult {
+  PutMessageStatus status = PutMessageStatus::UNKNOWN_ERROR;
+  int64_t queue_offset = -1;     // of the first
+  int64_t physical_offset = -1;  // of the first
+  int64_t store_timestamp_ms = 0;
+  int32_t total_bytes = 0;                // all records of the call
+  std::vector<int64_t> physical_offsets;  // put_batch only: of each
+};
+
+enum class GetMessageStatus : uint8_t {
+  FOUND,
+  NO_MATCHED_MESSAGE,
+  MESSAGE_WAS_REMOVING,
+  OFFSET_FOUND_NULL,
+  OFFSET_OVERFLOW_BADLY,
+  OFFSET_OVERFLOW_ONE,
+  OFFSET_TOO_SMALL,
+  NO_MATCHED_LOGIC_QUEUE,
+  NO_MESSAGE_IN_QUEUE,
+  OFFSET_RESET,
+};
+const char* name_of(GetMessageStatus s);  // the remark of a pull response
+
+// Ref-counted memory of whole blocks, aligned for O_DIRECT. The count is atomic: an extent may die on
+// another thread than the store's.
+class LogMemory {
+ public:
+  static LogMemory* create(size_t bytes, std::shared_ptr<std::atomic<uint64_t>> live_bytes);  // one ref
+  void ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void unref();
+  bool shared() const { return refs_.load(std::memory_order_acquire) != 1; }
+  std::byte* data() { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  LogMemory(std::byte* d, size_t n, std::shared_ptr<std::atomic<uint64_t>> live);
+  ~LogMemory();
+  std::byte* const data_;
+  const size_t bytes_;
+  std::atomic<uint32_t> refs_{1};
+  std::shared_ptr<std::atomic<uint64_t>> live_bytes_;
+};
+
+// Some bytes of the log that stay as they are while this lives, whatever is put, evicted or deleted.
+class LogExtent {
+ public:
+  LogExtent() = default;
+  LogExtent(LogMemory& m, const std::byte* p, size_t n) : memory_(&m), data_(p), bytes_(n) { m.ref(); }
+  LogExtent(LogExtent&& o) noexcept
+      : memory_(std::exchange(o.memory_, nullptr)), data_(o.data_), bytes_(std::exchange(o.bytes_, 0)) {}
+  LogExtent& operator=(LogExtent&& o) noexcept {
+    std::swap(memory_, o.memory_);
+    std::swap(data_, o.data_);
+    std::swap(bytes_, o.bytes_);
+    return *this;
+  }
+  ~LogExtent() {
+    if (memory_ != nullptr) memory_->unref();
+  }
+  Bytes bytes() const { return {data_, bytes_}; }
+  // Grows over the following bytes when they are the next ones of the same memory.
+  bool append(const LogMemory& m, const std::byte* p, size_t n) {
+    if (memory_ != &m || data_ + bytes_ != p) return false;
+    bytes_ += n;
+    return true;
+  }
+
+ private:
+  LogMemory* memory_ = nullptr;
+  const std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+struct GetMessageResult {
+  GetMessageStatus status = GetMessageStatus::NO_MESSAGE_IN_QUEUE;
+  int64_t next_begin_offset = 0;
+  int64_t min_offset = 0;
+  int64_t max_offset = 0;
+  // The records back to back: neighbours are merged, and a record may be cut in two where log memory ends,
+  // so send the extents in order and do not parse them one by one.
+  std::vector<LogExtent> extents;
+  uint32_t message_count = 0;
+  uint64_t byte_count = 0;
+};
+
+class MessageFilter {
+ public:
+  virtual ~MessageFilter();
+  virtual bool matches_tags_code(int64_t tags_code) const = 0;
+  virtual bool needs_record() const { return false; }
+  virtual bool matches_record(Bytes record) const { return true; }
+};
+
+// A record that has become visible to consumers.
+struct Arrival {
+  std::string_view topic;
+  int32_t queue_id;
+  int64_t queue_offset;
+  int64_t tags_code;
+  int64_t store_timestamp_ms;
+  int64_t physical_offset;
+  int32_t bytes;
+};
+class ArrivalListener {
+ public:
+  virtual ~ArrivalListener();
+  virtual void on_arrival(const Arrival& a) = 0;  // on the store's loop; must not suspend, nor call put()
+};
+
+// Told once when the log or a queue cannot be written: puts are refused from then on, for good.
+class FailureListener {
+ public:
+  virtual ~FailureListener();
+  virtual void on_store_failed(const Error& e) = 0;  // on the store's loop; must not suspend
+};
+
+// Told while the store opens. What was recovered, cut or found damaged is in stats().recovery after it.
+class RecoveryProgress {
+ public:
+  virtual ~RecoveryProgress();
+  virtual void on_progress(int per_cent, int64_t physical_offset) = 0;
+  // Before open() fails with Errc::corrupt: no valid record starts at `physical_offset` although valid ones
+  // follow from `next_valid_offset` on.
+  virtual void on_damage(int64_t physical_offset, int64_t next_valid_offset) = 0;
+};
+
+// One unit of a ConsumeQueue.
+struct QueueUnit {
+  int64_t physical_offset = 0;
+  int32_t bytes = 0;
+  int64_t tags_code = 0;
+};
+
+// Counts by powers of two: bucket i holds values in [2^(i-1), 2^i) microseconds, bucket 0 those below 1.
+struct LatencyHistogram {
+  std::array<uint64_t, 32> buckets{};
+  uint64_t count = 0;
+  uint64_t sum_us = 0;
+  void add_ns(int64_t ns);
+};
+
+struct RecoveryStats {
+  bool clean = false;               // the last process stopped in order
+  bool queues_rebuilt = false;      // ConsumeQueues were made anew from the whole log
+  int64_t scanned_from = 0;         // physical offsets
+  int64_t scanned_to = 0;
+  uint64_t records = 0;             // checked and dispatched
+  int64_t torn_at = -1;             // where a torn tail was cut; -1: nothing was cut
+  uint64_t torn_bytes = 0;          // how far bytes other than zero reached behind it
+  int64_t duration_ms = 0;
+};
+
+struct StoreStats {
+  uint64_t puts = 0;                // messages
+  uint64_t put_bytes = 0;           // of records
+  uint64_t put_failures = 0;
+  uint64_t puts_waited = 0;         // for room or for the next file
+  uint64_t gets = 0;
+  uint64_t get_messages = 0;
+  uint64_t get_bytes = 0;
+  uint64_t get_misses = 0;
+  uint64_t log_writes = 0;
+  uint64_t log_write_bytes = 0;     // of the device: whole blocks
+  LatencyHistogram log_write;
+  uint64_t log_syncs = 0;           // ASYNC_FLUSH and fallback
+  uint64_t zeroed_bytes = 0;
+  uint64_t log_reads = 0;           // from the device
+  uint64_t log_read_bytes = 0;
+  uint64_t queue_writes = 0;
+  uint64_t queue_write_bytes = 0;
+  uint64_t queue_reads = 0;
+  uint64_t checkpoints = 0;
+  uint64_t queues = 0;
+  uint64_t unwritten_units = 0;     // dispatched, not yet in their ConsumeQueue file
+  uint64_t memory_bytes = 0;        // log memory alive: tail, cache, and what extents hold beyond them
+  bool direct_io = true;            // false: the file system has no O_DIRECT
+  RecoveryStats recovery;
+};
+
+}  // namespace rmq::store
