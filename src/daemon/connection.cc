@@ -181,7 +181,8 @@ Task<Result<std::unique_ptr<RemoteAnswer>>> Connection::call(std::string frame, 
 // ---- writing -----------------------------------------------------------------------------------------
 
 std::string& Connection::begin_write() {
-  if (out_.empty() || out_.back().extent || out_.back().text.size() >= segment_text_bytes) out_.emplace_back();
+  if (out_.empty() || !out_.back().extent.bytes().empty() || out_.back().text.size() >= segment_text_bytes)
+    out_.emplace_back();
   write_mark_ = out_.back().text.size();
   return out_.back().text;
 }
@@ -205,18 +206,11 @@ Task<void> Connection::write_loop() {
     while (!out_.empty() && sending.size() < iovecs_per_send) {
       sending.push_back(std::move(out_.front()));
       out_.pop_front();
-      Segment& s = sending.back();
-      Bytes b = s.extent ? s.extent.bytes() : as_bytes(s.text);
-      if (b.empty()) {
-        sending.pop_back();
-        continue;
-      }
-      bytes += b.size();
+      bytes += sending.back().bytes().size();
+      if (sending.back().bytes().empty()) sending.pop_back();
     }
-    for (Segment& s : sending) {
-      Bytes b = s.extent ? s.extent.bytes() : as_bytes(s.text);
-      vectors.push_back({const_cast<std::byte*>(b.data()), b.size()});
-    }
+    for (const Segment& s : sending)
+      vectors.push_back({const_cast<std::byte*>(s.bytes().data()), s.bytes().size()});
     auto sent = co_await stream_->send(vectors);
     sending.clear();
     unsent_bytes_ -= bytes;

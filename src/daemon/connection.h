@@ -132,6 +132,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Segment {
     std::string text;
     store::LogExtent extent;  // when text is empty
+    Bytes bytes() const { return text.empty() ? extent.bytes() : as_bytes(text); }
   };
   struct Call {
     Event arrived;

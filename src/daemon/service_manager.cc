@@ -1,6 +1,8 @@
+// Before our headers: its members are called check(), as our macro is.
+#include <CLI/CLI.hpp>
+
 #include "daemon/service_manager.h"
 
-#include <CLI/CLI.hpp>
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
