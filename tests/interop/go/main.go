@@ -1,0 +1,79 @@
+// Command interop runs checks with the Go client of Apache RocketMQ against the brokers of one name server.
+//
+//	interop NAMESRV BROKER [CHECK]...
+//
+// It prints "ok NAME" or "FAILED NAME: reason" for each check and counts at the end, as the Java checks do. Deadlines
+// are generous, they only end a hang; no check asserts a speed.
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/rlog"
+)
+
+type check struct {
+	name string
+	run  func(*env) error
+}
+
+var checks = []check{
+	{"go_create_topic", createTopic},
+	{"go_send_sync", sendSync},
+	{"go_send_async", sendAsync},
+	{"go_send_oneway", sendOneway},
+	{"go_send_content", sendContent},
+	{"go_push_shared", pushShared},
+	{"go_tags", tags},
+	{"go_orderly", orderly},
+	{"go_retry", retry},
+	{"go_offset_persistence", offsetPersistence},
+}
+
+func wanted(name string, names []string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return len(names) == 0
+}
+
+func runCheck(c check, namesrv, broker string) (err error) {
+	e := newEnv(namesrv, broker, c.name)
+	defer e.close()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return c.run(e)
+}
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: interop NAMESRV BROKER [CHECK]...")
+		os.Exit(2)
+	}
+	rlog.SetLogLevel("fatal")
+	passed, failed := 0, 0
+	for _, c := range checks {
+		if !wanted(c.name, os.Args[3:]) {
+			continue
+		}
+		began := time.Now()
+		if err := runCheck(c, os.Args[1], os.Args[2]); err != nil {
+			failed++
+			fmt.Printf("FAILED %s: %v\n", c.name, err)
+		} else {
+			passed++
+			fmt.Printf("ok %s (%d ms)\n", c.name, time.Since(began).Milliseconds())
+		}
+	}
+	fmt.Printf("%d passed, %d failed\n", passed, failed)
+	if failed > 0 || passed == 0 {
+		os.Exit(1)
+	}
+}
