@@ -49,19 +49,28 @@ LanguageCode language_of(std::string_view name) {
   return LanguageCode::OTHER;
 }
 
-// MQVersion lists, per minor series, the releases 0 to 9 twice each (SNAPSHOT and release); only the first
-// series differ.
+// MQVersion: first the pre-releases of 3.0.0, then pairs of SNAPSHOT and release: 3.0.1 to 3.0.15, 3.1 and
+// 3.2 with ten releases each, 3.3 to 3.9 with nine (from 1), and ten each from 4.0 on.
 std::string version_name(int32_t version) {
+  static constexpr std::string_view first[] = {"SNAPSHOT", "ALPHA1",         "BETA1", "BETA2",
+                                               "BETA3",    "BETA4",          "BETA5", "BETA6_SNAPSHOT",
+                                               "BETA6",    "BETA7_SNAPSHOT", "BETA7", "BETA8_SNAPSHOT",
+                                               "BETA8",    "BETA9_SNAPSHOT", "BETA9", "FINAL"};
   if (version < 0) return "UNKNOWN";
   if (version >= mq_version::HIGHER_VERSION) return "HIGHER_VERSION";
-  int major, minor, patch;
-  if (version < 32) {
-    major = 3, minor = 0, patch = version / 2;
+  if (version < 16) return "V3_0_0_" + std::string(first[version]);
+  int minor, patch;  // minor counts on from 3.0
+  if (version < 46) {
+    minor = 0, patch = (version - 16) / 2 + 1;
+  } else if (version < 86) {
+    minor = 1 + (version - 46) / 20, patch = (version - 46) % 20 / 2;
+  } else if (version < 212) {
+    minor = 3 + (version - 86) / 18, patch = (version - 86) % 18 / 2 + 1;
   } else {
-    int from_3_1 = (version - 32) / 20;  // series of ten releases since 3.1
-    major = 3 + (from_3_1 + 1) / 10, minor = (from_3_1 + 1) % 10, patch = (version - 32) % 20 / 2;
+    minor = 10 + (version - 212) / 20, patch = (version - 212) % 20 / 2;
   }
-  std::string s = "V" + std::to_string(major) + "_" + std::to_string(minor) + "_" + std::to_string(patch);
+  std::string s =
+      "V" + std::to_string(3 + minor / 10) + "_" + std::to_string(minor % 10) + "_" + std::to_string(patch);
   if (version % 2 == 0) s += "_SNAPSHOT";
   return s;
 }

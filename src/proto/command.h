@@ -44,7 +44,8 @@ class ExtFields {
   }
   size_t size() const { return more_.empty() ? count_ : more_.size(); }
   void clear() {
-    count_ = 0;
+    count_ = hint_ = 0;
+    seen_ = 0;
     more_.clear();
   }
 
@@ -52,7 +53,8 @@ class ExtFields {
   std::array<ExtField, inline_count> first_;
   size_t count_ = 0;
   std::vector<ExtField> more_;  // all of them, once they are more than inline_count
-  mutable size_t hint_ = 0;
+  uint64_t seen_ = 0;           // a bit a name, so that most absent names cost nothing
+  mutable size_t hint_ = 0;     // where the next search begins
 };
 
 struct RemotingCommand {
@@ -125,7 +127,6 @@ class FrameWriter {
  private:
   void add_plain(std::string_view name, std::string_view value);  // no escapes needed
   char* room(size_t bytes);
-  void open_ext();
 
   std::string& out_;
   const CommandMeta meta_;
