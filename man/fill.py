@@ -1,5 +1,5 @@
-"""Makes a manual page: the template with @VERSION@ filled in, and the line @TABLE@ replaced by what the program
-prints, so that the page says what the program's own table says.
+"""Makes a manual page: the template with @VERSION@ filled in, and the line @TABLE@ replaced by what the
+program prints, so that the page says what the program's own table says.
 
 usage: fill.py TEMPLATE OUTPUT VERSION [COMMAND...]
 """

@@ -40,8 +40,8 @@ closing_line() {
   ((passed > 0 && failed == 0))
 }
 
-# base_root NAME PACKAGES: path of a pristine root, made by debootstrap when it is not in the cache. It fetches
-# packages the way the host does (proxy and the like from the host's apt configuration).
+# base_root NAME PACKAGES: path of a pristine root, made by debootstrap when it is not in the cache. It
+# fetches packages the way the host does (proxy and the like from the host's apt configuration).
 base_root() {
   local base=$cache/$1 packages=$2
   if [[ $(cat "$base.complete" 2>/dev/null) != "$packages" ]]; then

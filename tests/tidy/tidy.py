@@ -7,6 +7,7 @@ breaks its rule.
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -24,7 +25,7 @@ ARROWS = {
     'ctl': ['base', 'proto'],
 }
 CODE = {'.cc', '.h'}
-SCRIPTS = {'.py', '.sh', '.java', '.go'}
+SCRIPTS = {'.py', '.sh'}
 # Written so that this file does not hold what it looks for.
 MACHINE_PATH = re.compile('/wo' + 'rk/|/tmp/' + r'peer|/home/[a-z]\w*/')
 LEFTOVER = re.compile(r'\b(TO' + 'DO|FIX' + r'ME)\b')
@@ -45,7 +46,7 @@ class Tree:
                 self.files[path] = data.decode('utf-8', 'replace')
 
     def _paths(self):
-        if (self.root / '.git').exists():
+        if (self.root / '.git').exists() and shutil.which('git'):
             git = ['git', '-c', 'safe.directory=*', '-C', str(self.root)]
             listing = subprocess.run(git + ['ls-files', '-z', '-co', '--exclude-standard'], check=True,
                                      capture_output=True, text=True)
