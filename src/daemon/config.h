@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/log.h"
 #include "daemon/config_table.h"
 
 namespace rmq {
@@ -77,5 +78,8 @@ struct NamesrvConfig {
   std::string logLevel = "info";
 };
 std::span<const ConfigKey<NamesrvConfig>> namesrv_config_table();
+
+// Of a value of the key logLevel.
+LogLevel log_level_of(std::string_view name);
 
 }  // namespace rmq

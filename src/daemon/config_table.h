@@ -112,6 +112,24 @@ void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& p
   }
 }
 
+// The configuration of a command line: defaults, then the file (empty: none), then key=value settings, the
+// later one winning.
+template <class C>
+ConfigErrors config_read(std::span<const ConfigKey<C>> table, C& c, const std::string& file,
+                         std::span<const std::string> settings) {
+  ConfigErrors errors;
+  if (!file.empty()) config_load(table, c, file, errors);
+  for (const std::string& s : settings) {
+    size_t equals = s.find('=');
+    std::string wrong = equals == std::string::npos
+                            ? "must be key=value"
+                            : config_set(table, c, std::string_view(s).substr(0, equals),
+                                         std::string_view(s).substr(equals + 1));
+    if (!wrong.empty()) errors.push_back("-o " + s + ": " + wrong);
+  }
+  return errors;
+}
+
 // "key=value\n" of every key, sorted: the body of GET_BROKER_CONFIG.
 template <class C>
 std::vector<std::pair<std::string, std::string>> config_list(std::span<const ConfigKey<C>> table, const C& c) {

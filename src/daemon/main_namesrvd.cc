@@ -1,0 +1,143 @@
+// rmq-namesrvd: command line, log, ring, listen, ready, loop, stop.
+#include <csignal>
+#include <cstdio>
+
+#include "base/log.h"
+#include "daemon/namesrv/name_server.h"
+#include "daemon/server.h"
+#include "daemon/service_manager.h"
+#include "uring/disk.h"
+#include "uring/net.h"
+#include "uring/probe.h"
+#include "uring/signals.h"
+
+namespace rmq {
+namespace {
+
+constexpr uint64_t open_files_min = 1024;
+constexpr int64_t status_interval_ns = 15 * ns_per_s;
+
+Task<void> show_status(const Server& server, namesrv::NameServer& names, Event& stop) {
+  std::string shown;
+  for (;;) {
+    std::string now = std::to_string(names.routes().broker_count()) + " brokers, " +
+                      std::to_string(names.routes().topic_count()) + " topics, " +
+                      std::to_string(server.connections()) + " connections";
+    if (now != shown) notify_status(now);
+    shown = std::move(now);
+    bool stopped = co_await stop.wait_for(status_interval_ns);
+    if (stopped) co_return;
+  }
+}
+
+// SIGHUP: the log level of the configuration file takes effect; other keys need a restart.
+void reload_log_level(const CommandLine& line) {
+  NamesrvConfig again;
+  ConfigErrors errors = config_read(namesrv_config_table(), again, line.config_file, line.settings);
+  for (const std::string& e : errors)
+    log(LogLevel::error, ids::config_invalid, "the configuration was not read again: " + e);
+  if (!errors.empty()) return;
+  log_set_level(log_level_of(again.logLevel));
+  log(LogLevel::notice, ids::config_changed, "log level is " + again.logLevel);
+}
+
+Task<void> wait_for_stop(Signals& signals, const CommandLine& line) {
+  for (;;) {
+    int signal = co_await signals.next();
+    if (signal != SIGHUP) co_return;
+    reload_log_level(line);
+  }
+}
+
+struct Environment {
+  const CommandLine& line;
+  const NamesrvConfig& config;
+  Ring& ring;
+  Disk& disk;
+  Net& net;
+};
+
+Task<void> run(Environment e, int& code) {
+  Signals signals(e.ring);
+  Event stop;
+  Scope scope;
+  namesrv::NameServer names(e.config, e.disk, e.net);
+  Server server(e.net, names);
+  auto loaded = co_await names.load();
+  if (!loaded) {
+    log(LogLevel::error, ids::start_failed, "the KV config cannot be read",
+        {{"FILE", e.config.kvConfigPath}, {"REASON", to_string(loaded.error())}});
+    code = loaded.error().code == Errc::corrupt ? exit_code::data_error : exit_code::io_error;
+    co_return;
+  }
+  auto listening = co_await server.listen(e.config.bindAddress, static_cast<uint16_t>(e.config.listenPort));
+  const std::string at = e.config.bindAddress + ":" + std::to_string(e.config.listenPort);
+  if (!listening) {
+    log(LogLevel::error, ids::start_failed, "cannot listen at " + at,
+        {{"REASON", to_string(listening.error())}});
+    code = exit_code::failure;
+    co_return;
+  }
+  names.start(stop, scope);
+  scope.spawn(feed_watchdog(stop));
+  notify_ready("Listening at " + at);
+  scope.spawn(show_status(server, names, stop));
+  log(LogLevel::notice, ids::namesrv_started, "name server " RMQD_VERSION " is listening at " + at);
+
+  co_await wait_for_stop(signals, e.line);
+  notify_stopping();
+  stop.set();
+  co_await server.stop();
+  co_await scope.join();
+  signals.close();
+  log(LogLevel::notice, ids::namesrv_stopped, "name server has stopped");
+}
+
+int start(const CommandLine& line, const NamesrvConfig& config) {
+  raise_open_files_limit();
+  std::string lacks = probe_verdict(probe_kernel(), open_files_min);
+  if (!lacks.empty()) {
+    log(LogLevel::error, ids::kernel_unsuitable, lacks);
+    return exit_code::unavailable;
+  }
+  auto ring = Ring::create();
+  if (!ring) {
+    log(LogLevel::error, ids::kernel_unsuitable, "no io_uring: " + to_string(ring.error()));
+    return exit_code::unavailable;
+  }
+  auto net = UringNet::create(**ring);
+  if (!net) {
+    log(LogLevel::error, ids::kernel_unsuitable, "no receive buffers: " + to_string(net.error()));
+    return exit_code::unavailable;
+  }
+  UringDisk disk(**ring);
+  int code = exit_code::ok;
+  (*ring)->run(run({line, config, **ring, disk, **net}, code));
+  return code;
+}
+
+}  // namespace
+}  // namespace rmq
+
+int main(int argc, char** argv) {
+  using namespace rmq;
+  const auto table = namesrv_config_table();
+  const CommandLine line =
+      parse_command_line(argc, argv, "rmq-namesrvd", "Name server for brokers and clients of the RocketMQ protocol",
+                         "/etc/rmqd/namesrv.toml", config_help(table), false);
+  if (line.exit_with >= 0) return line.exit_with;
+  if (line.print_config_roff) {
+    std::fputs(config_roff(table).c_str(), stdout);
+    return exit_code::ok;
+  }
+  NamesrvConfig config;
+  const ConfigErrors errors = config_read(table, config, line.config_file, line.settings);
+  for (const std::string& e : errors) std::fprintf(stderr, "%s\n", e.c_str());
+  if (!errors.empty()) return exit_code::config;
+  if (line.check_config) return exit_code::ok;
+  Signals::block();
+  log_start(under_systemd(), log_level_of(config.logLevel));
+  const int code = start(line, config);
+  log_stop();
+  return code;
+}
