@@ -71,13 +71,13 @@ struct TopicConfigList {
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
+struct ExponentialRetryPolicy {
+  int64_t initial_ms = 5'000, max_ms = 7'200'000, multiplier = 2;
+  bool operator==(const ExponentialRetryPolicy&) const = default;
+};
 struct GroupRetryPolicy {
   bool exponential = false;  // type: CUSTOMIZED or EXPONENTIAL
-  struct Exponential {
-    int64_t initial_ms = 5'000, max_ms = 7'200'000, multiplier = 2;
-    bool operator==(const Exponential&) const = default;
-  };
-  std::optional<Exponential> exponential_retry_policy;
+  std::optional<ExponentialRetryPolicy> exponential_retry_policy;
   std::optional<std::vector<int64_t>> customized_next_ms;
   bool operator==(const GroupRetryPolicy&) const = default;
 };
