@@ -67,6 +67,7 @@ void Connection::close() {
   out_ready_.notify();
   slot_freed_.notify();
   for (auto& [opaque, call] : calls_) call->arrived.set();
+  for (Event* wake : held_) wake->set();
 }
 
 Task<void> Connection::serve() {

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -119,6 +120,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::string& peer_text() const { return peer_text_; }
   uint16_t listen_port() const { return listen_port_; }  // which of our ports the client came to; 0: we called
 
+  // `wake` is set when the connection closes: for handlers that wait long.
+  void hold(Event& wake) { held_.insert(&wake); }
+  void unhold(Event& wake) { held_.erase(&wake); }
+
   int32_t next_opaque() { return opaque_++; }
   // Sends a frame that wants no answer (a push, a one-way request).
   void push(std::string_view frame);
@@ -161,6 +166,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint32_t requests_ = 0;  // in flight, without waiting ones
   int32_t opaque_ = 1;
   std::unordered_map<int32_t, Call*> calls_;
+  std::unordered_set<Event*> held_;
 
   std::deque<Segment> out_;
   size_t unsent_bytes_ = 0;

@@ -1,0 +1,68 @@
+// Who is connected: producers and consumers by group, from their heartbeats. A client leaves by unregistering,
+// by closing its connection, or after channelExpiredTimeout without a heartbeat; the rest of its group is told
+// at once (NOTIFY_CONSUMER_IDS_CHANGED).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/broker/text_map.h"
+#include "daemon/connection.h"
+#include "proto/bodies_client.h"
+
+namespace rmq::broker {
+
+// A client's connection within a group.
+struct ClientChannel {
+  std::shared_ptr<Connection> connection;
+  std::string client_id;
+  proto::LanguageCode language = proto::LanguageCode::JAVA;
+  int32_t version = 0;
+  int64_t last_update_ns = 0;
+  int64_t last_update_wall_ms = 0;
+};
+
+struct ConsumerGroupInfo {
+  std::string group;
+  proto::ConsumeType consume_type = proto::ConsumeType::CONSUME_PASSIVELY;
+  proto::MessageModel message_model = proto::MessageModel::CLUSTERING;
+  proto::ConsumeFromWhere consume_from_where = proto::ConsumeFromWhere::CONSUME_FROM_LAST_OFFSET;
+  std::map<Connection*, ClientChannel> channels;
+  std::map<std::string, proto::SubscriptionData, std::less<>> subscriptions;
+  int32_t heartbeat_fingerprint = 0;
+
+  std::vector<std::string> client_ids() const;
+  const proto::SubscriptionData* subscription(std::string_view topic) const;
+  const ClientChannel* channel_of(std::string_view client_id) const;
+};
+
+class ClientManager {
+ public:
+  using ConsumerTable = TextMap<ConsumerGroupInfo>;
+  using ProducerTable = TextMap<std::map<Connection*, ClientChannel>>;
+
+  // A heartbeat's entry. True: members or subscriptions changed. `without_sub` leaves subscriptions as they are.
+  bool register_consumer(const proto::ConsumerData& data, const ClientChannel& channel, bool without_sub,
+                         int32_t fingerprint, bool notify);
+  void register_producer(std::string_view group, const ClientChannel& channel);
+  void unregister_consumer(std::string_view group, Connection* c, bool notify);
+  void unregister_producer(std::string_view group, Connection* c);
+  // A closed connection leaves all groups. `notify_group` says whether a group's members are told.
+  void remove_connection(Connection* c, bool (*notify_group)(const void*, std::string_view), const void* context);
+  // Closes connections whose last heartbeat is older; they leave as any closed connection does.
+  void close_silent(int64_t now_ns, int64_t timeout_ns);
+
+  const ConsumerGroupInfo* consumers(std::string_view group) const;
+  const ConsumerTable& all_consumers() const { return consumers_; }
+  const ProducerTable& all_producers() const { return producers_; }
+  void notify_members(const ConsumerGroupInfo& g) const;
+
+ private:
+  ConsumerTable consumers_;
+  ProducerTable producers_;
+};
+
+}  // namespace rmq::broker

@@ -1,0 +1,44 @@
+// The consumer groups that this broker knows: their configuration and subscriptionGroup.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "daemon/broker/persisted_table.h"
+#include "daemon/broker/text_map.h"
+#include "daemon/config.h"
+#include "proto/bodies_config.h"
+
+namespace rmq::broker {
+
+class GroupManager : public PersistedTable {
+ public:
+  GroupManager(Disk& disk, std::string path, const BrokerConfig& config);
+
+  const proto::SubscriptionGroupConfig* find(std::string_view group) const;
+  // Also creates an unknown group where autoCreateSubscriptionGroup or its name allow it. A creation is in
+  // memory at once and saved soon after (save_soon). Null: refused.
+  const proto::SubscriptionGroupConfig* find_or_create(std::string_view group, int64_t now_ms);
+  bool put(proto::SubscriptionGroupConfig c, int64_t now_ms);
+  bool remove(std::string_view group, int64_t now_ms);
+  void add_system_groups(int64_t now_ms);
+  const proto::DataVersion& data_version() const { return version_; }
+  const TextMap<proto::SubscriptionGroupConfig>& all() const { return groups_; }
+  proto::SubscriptionGroupWrapper snapshot() const;
+
+  // True once after find_or_create made one: the caller awaits save().
+  bool take_unsaved() { return std::exchange(unsaved_, false); }
+
+ protected:
+  std::string render() const override;
+  Result<void> parse(std::string_view text) override;
+
+ private:
+  const BrokerConfig& config_;
+  TextMap<proto::SubscriptionGroupConfig> groups_;
+  std::map<std::string, std::map<std::string, int32_t>> forbidden_;
+  proto::DataVersion version_;
+  bool unsaved_ = false;
+};
+
+}  // namespace rmq::broker

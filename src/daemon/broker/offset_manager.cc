@@ -1,0 +1,157 @@
+#include "daemon/broker/offset_manager.h"
+
+#include "uring/loop.h"
+
+namespace rmq::broker {
+
+namespace {
+constexpr char separator = '@';
+constexpr uint64_t commits_per_version = 500;  // consumerOffsetUpdateVersionStep
+
+// "topic@group" in memory that stays: looked up on every pull, so no allocation.
+std::string_view key_of(std::string_view group, std::string_view topic) {
+  thread_local std::string key;
+  key.assign(topic);
+  key += separator;
+  key += group;
+  return key;
+}
+bool splits_to(std::string_view key, std::string_view* topic, std::string_view* group) {
+  size_t at = key.find(separator);
+  if (at == std::string_view::npos) return false;
+  *topic = key.substr(0, at);
+  *group = key.substr(at + 1);
+  return true;
+}
+}  // namespace
+
+const OffsetManager::Queues* OffsetManager::find(const Table& t, std::string_view group, std::string_view topic) {
+  auto it = t.find(key_of(group, topic));
+  return it == t.end() ? nullptr : &it->second;
+}
+
+OffsetManager::Queues& OffsetManager::make(Table& t, std::string_view group, std::string_view topic) {
+  std::string_view key = key_of(group, topic);
+  auto it = t.find(key);
+  if (it == t.end()) it = t.emplace(std::string(key), Queues{}).first;
+  return it->second;
+}
+
+bool OffsetManager::commit(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset) {
+  if (!resets_.empty()) {
+    const Queues* r = find(resets_, group, topic);
+    if (r != nullptr && r->contains(queue_id)) return false;
+  }
+  int64_t& stored = make(offsets_, group, topic).try_emplace(queue_id, -1).first->second;
+  if (stored == offset) return true;
+  stored = offset;
+  dirty_ = true;
+  if (++commits_ % commits_per_version == 0) version_.next(Loop::current().wall_ms());
+  return true;
+}
+
+std::optional<int64_t> OffsetManager::query(std::string_view group, std::string_view topic,
+                                            int32_t queue_id) const {
+  for (const Table* t : {&resets_, &offsets_}) {
+    const Queues* q = find(*t, group, topic);
+    if (q == nullptr) continue;
+    auto it = q->find(queue_id);
+    if (it != q->end()) return it->second;
+  }
+  return std::nullopt;
+}
+
+const OffsetManager::Queues* OffsetManager::queues(std::string_view group, std::string_view topic) const {
+  return find(offsets_, group, topic);
+}
+
+void OffsetManager::set_reset(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset) {
+  make(resets_, group, topic)[queue_id] = offset;
+  make(offsets_, group, topic)[queue_id] = offset;
+  dirty_ = true;
+}
+
+std::optional<int64_t> OffsetManager::take_reset(std::string_view group, std::string_view topic,
+                                                 int32_t queue_id) {
+  if (resets_.empty()) return std::nullopt;
+  auto it = resets_.find(key_of(group, topic));
+  if (it == resets_.end()) return std::nullopt;
+  auto q = it->second.find(queue_id);
+  if (q == it->second.end()) return std::nullopt;
+  int64_t offset = q->second;
+  it->second.erase(q);
+  if (it->second.empty()) resets_.erase(it);
+  return offset;
+}
+
+void OffsetManager::note_pulled(std::string_view group, std::string_view topic, int32_t queue_id,
+                                int64_t next_offset) {
+  make(pulled_, group, topic)[queue_id] = next_offset;
+}
+
+int64_t OffsetManager::pulled(std::string_view group, std::string_view topic, int32_t queue_id) const {
+  const Queues* q = find(pulled_, group, topic);
+  if (q == nullptr) return -1;
+  auto it = q->find(queue_id);
+  return it == q->end() ? -1 : it->second;
+}
+
+std::vector<std::string> OffsetManager::topics_of(std::string_view group) const {
+  std::vector<std::string> out;
+  for (const auto& [key, q] : offsets_) {
+    std::string_view t, g;
+    if (splits_to(key, &t, &g) && g == group) out.emplace_back(t);
+  }
+  return out;
+}
+
+std::vector<std::string> OffsetManager::groups_of(std::string_view topic) const {
+  std::vector<std::string> out;
+  for (const auto& [key, q] : offsets_) {
+    std::string_view t, g;
+    if (splits_to(key, &t, &g) && t == topic) out.emplace_back(g);
+  }
+  return out;
+}
+
+void OffsetManager::remove_topic(std::string_view topic) {
+  for (Table* table : {&offsets_, &resets_, &pulled_})
+    dirty_ |= std::erase_if(*table, [&](const auto& e) {
+                std::string_view t, g;
+                return splits_to(e.first, &t, &g) && t == topic;
+              }) != 0;
+}
+
+void OffsetManager::remove_group(std::string_view group) {
+  for (Table* table : {&offsets_, &resets_, &pulled_})
+    dirty_ |= std::erase_if(*table, [&](const auto& e) {
+                std::string_view t, g;
+                return splits_to(e.first, &t, &g) && g == group;
+              }) != 0;
+}
+
+void OffsetManager::copy(std::string_view from_group, std::string_view to_group, std::string_view topic) {
+  const Queues* from = find(offsets_, from_group, topic);
+  if (from == nullptr) return;
+  Queues copied = *from;
+  make(offsets_, to_group, topic) = std::move(copied);
+  dirty_ = true;
+}
+
+proto::ConsumerOffsetWrapper OffsetManager::snapshot() const {
+  proto::ConsumerOffsetWrapper w;
+  w.data_version = version_;
+  for (const auto& [key, q] : offsets_) w.offset_table.emplace(key, q);
+  return w;
+}
+
+std::string OffsetManager::render() const { return snapshot().to_json(proto::JsonStyle::pretty); }
+
+Result<void> OffsetManager::parse(std::string_view text) {
+  TRY_VAR(w, proto::ConsumerOffsetWrapper::parse(text));
+  version_ = w.data_version;
+  for (auto& [key, q] : w.offset_table) offsets_.insert_or_assign(key, std::move(q));
+  return {};
+}
+
+}  // namespace rmq::broker

@@ -1,0 +1,59 @@
+// Consumer offsets: "topic@group" to queue to the next offset to consume, as in consumerOffset.json; resets
+// that an operator asked for and that the next pull must see; and, in memory only, how far each group pulled.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/broker/persisted_table.h"
+#include "daemon/broker/text_map.h"
+#include "proto/bodies_config.h"
+
+namespace rmq::broker {
+
+class OffsetManager : public PersistedTable {
+ public:
+  using Queues = std::map<int32_t, int64_t>;
+  OffsetManager(Disk& disk, std::string path) : PersistedTable(disk, std::move(path)) {}
+
+  // False: a reset is pending for that queue, the commit does not count.
+  bool commit(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
+  // A pending reset's target, else what was committed.
+  std::optional<int64_t> query(std::string_view group, std::string_view topic, int32_t queue_id) const;
+  const Queues* queues(std::string_view group, std::string_view topic) const;
+
+  void set_reset(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
+  // The target of a pending reset, which is then no longer pending but committed.
+  std::optional<int64_t> take_reset(std::string_view group, std::string_view topic, int32_t queue_id);
+
+  void note_pulled(std::string_view group, std::string_view topic, int32_t queue_id, int64_t next_offset);
+  int64_t pulled(std::string_view group, std::string_view topic, int32_t queue_id) const;  // -1: never
+
+  std::vector<std::string> topics_of(std::string_view group) const;
+  std::vector<std::string> groups_of(std::string_view topic) const;
+  void remove_topic(std::string_view topic);
+  void remove_group(std::string_view group);
+  void copy(std::string_view from_group, std::string_view to_group, std::string_view topic);
+
+  // Whether anything changed since the last save.
+  bool take_dirty() { return std::exchange(dirty_, false); }
+  void mark_dirty() { dirty_ = true; }
+  proto::ConsumerOffsetWrapper snapshot() const;
+
+ protected:
+  std::string render() const override;
+  Result<void> parse(std::string_view text) override;
+
+ private:
+  using Table = TextMap<Queues>;
+  static const Queues* find(const Table& t, std::string_view group, std::string_view topic);
+  static Queues& make(Table& t, std::string_view group, std::string_view topic);
+  Table offsets_, resets_, pulled_;
+  proto::DataVersion version_;
+  uint64_t commits_ = 0;
+  bool dirty_ = false;
+};
+
+}  // namespace rmq::broker

@@ -1,0 +1,46 @@
+#include "daemon/broker/persisted_table.h"
+
+#include "base/log.h"
+#include "proto/fastjson.h"
+#include "store/config_file.h"
+
+namespace rmq::broker {
+
+Task<Result<void>> PersistedTable::save() {
+  uint64_t mine = ++wanted_;
+  while (written_ < mine) {
+    if (writing_) {
+      co_await done_.wait();
+      continue;
+    }
+    writing_ = true;
+    uint64_t now = wanted_;
+    auto r = co_await store::replace_file(disk_, path_, render());
+    writing_ = false;
+    if (r) written_ = now;
+    done_.notify();
+    if (!r) {
+      log(LogLevel::error, ids::config_file_unwritable, "cannot write a configuration file",
+          {{"FILE", path_}, {"REASON", to_string(r.error())}});
+      co_return r;
+    }
+  }
+  co_return Result<void>{};
+}
+
+static bool is_json(std::string_view text) { return proto::normalise_fastjson(text).has_value(); }
+
+Task<Result<void>> PersistedTable::load() {
+  auto file = co_await store::load_file(disk_, path_, is_json);
+  if (!file) {
+    if (file.error().code == Errc::not_found) co_return Result<void>{};
+    co_return std::unexpected(file.error());
+  }
+  if (file->from_backup)
+    log(LogLevel::error, ids::config_file_fallback,
+        "a configuration file was missing or damaged, its backup was read: recent changes may be lost",
+        {{"FILE", path_}});
+  co_return parse(file->content);
+}
+
+}  // namespace rmq::broker

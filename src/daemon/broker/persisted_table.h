@@ -1,0 +1,37 @@
+// A table of the broker that is kept as one JSON file under config/: rewritten as a whole (temporary file,
+// fsync, rename), one write at a time; changes that come while a write runs share the next one.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "uring/io.h"
+#include "uring/sync.h"
+
+namespace rmq::broker {
+
+class PersistedTable {
+ public:
+  PersistedTable(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  virtual ~PersistedTable() = default;
+  const std::string& path() const { return path_; }
+
+  // Resolves when a state at least as new as that of the call is on disk.
+  Task<Result<void>> save();
+  // Reads the file (or its .bak) and hands the text to parse(). A store without the file is fine.
+  Task<Result<void>> load();
+
+ protected:
+  virtual std::string render() const = 0;
+  virtual Result<void> parse(std::string_view text) = 0;
+
+ private:
+  Disk& disk_;
+  const std::string path_;
+  uint64_t wanted_ = 0;
+  uint64_t written_ = 0;
+  bool writing_ = false;
+  Event done_;
+};
+
+}  // namespace rmq::broker

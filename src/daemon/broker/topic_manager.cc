@@ -1,0 +1,188 @@
+#include "daemon/broker/topic_manager.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "proto/codes.h"
+
+namespace rmq::broker {
+
+namespace names = proto::names;
+namespace perm = proto::perm;
+
+TopicManager::TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels)
+    : PersistedTable(disk, std::move(path)), config_(config), delay_levels_(delay_levels) {}
+
+const proto::TopicConfig* TopicManager::find(std::string_view topic) const {
+  auto it = topics_.find(topic);
+  return it == topics_.end() ? nullptr : &it->second;
+}
+
+bool TopicManager::is_system(std::string_view topic) const {
+  return proto::is_system_topic(topic) || system_.contains(topic);
+}
+
+std::vector<std::string> TopicManager::system_topics() const {
+  std::vector<std::string> out;
+  for (const auto& [name, c] : topics_)
+    if (is_system(name)) out.push_back(name);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool TopicManager::put(proto::TopicConfig c, int64_t now_ms) {
+  auto it = topics_.find(c.topic_name);
+  if (it != topics_.end() && it->second == c) return false;
+  std::string name = c.topic_name;
+  topics_.insert_or_assign(std::move(name), std::move(c));
+  version_.next(now_ms);
+  return true;
+}
+
+bool TopicManager::remove(std::string_view topic, int64_t now_ms) {
+  auto it = topics_.find(topic);
+  if (it == topics_.end()) return false;
+  topics_.erase(it);
+  version_.next(now_ms);
+  return true;
+}
+
+std::optional<proto::TopicConfig> TopicManager::pattern_for(std::string_view topic,
+                                                            std::string_view default_topic,
+                                                            int32_t client_queues, bool unit) const {
+  const proto::TopicConfig* pattern = find(default_topic);
+  if (pattern == nullptr) return std::nullopt;
+  int32_t pattern_perm = pattern->perm;
+  // Without automatic creation TBW102 is no pattern, even where an older topics.json still says so.
+  if (default_topic == names::TBW102 && !config_.autoCreateTopicEnable) pattern_perm &= ~perm::inherit;
+  if (!perm::is_inherited(pattern_perm)) return std::nullopt;
+  proto::TopicConfig c;
+  c.topic_name = std::string(topic);
+  int32_t queues = std::clamp(client_queues, 0, pattern->write_queue_nums);
+  c.read_queue_nums = c.write_queue_nums = queues;
+  c.perm = pattern_perm & ~perm::inherit;
+  c.multi_tag = pattern->multi_tag;
+  c.topic_sys_flag = unit ? proto::topic_sys_flag::unit : 0;
+  return c;
+}
+
+void TopicManager::add_system_topics(int64_t now_ms) {
+  auto add = [&](std::string name, int32_t queues, int32_t p) {
+    system_.insert(name);
+    proto::TopicConfig c;
+    c.topic_name = std::move(name);
+    c.read_queue_nums = c.write_queue_nums = queues;
+    c.perm = p;
+    put(std::move(c), now_ms);
+  };
+  const int32_t rw = perm::read | perm::write;
+  add(std::string(names::SELF_TEST_TOPIC), 1, rw);
+  if (config_.autoCreateTopicEnable)
+    add(std::string(names::TBW102), static_cast<int32_t>(config_.defaultTopicQueueNums), rw | perm::inherit);
+  add(std::string(names::BenchmarkTest), 1024, rw);
+  add(config_.brokerClusterName, 16, perm::inherit | (config_.clusterTopicEnable ? rw : 0));
+  add(config_.brokerName, 1, perm::inherit | (config_.brokerTopicEnable ? rw : 0));
+  add(std::string(names::OFFSET_MOVED_EVENT), 1, rw);
+  add(std::string(names::SCHEDULE_TOPIC_XXXX), delay_levels_, rw);
+  if (config_.traceTopicEnable) add(config_.msgTraceTopicName, 1, rw);
+  add(config_.brokerClusterName + "_" + std::string(names::reply_topic_suffix), 1, rw);
+  add(std::string(names::revive_log_prefix) + config_.brokerClusterName, 8, rw);
+  add(std::string(names::sync_broker_member_prefix) + config_.brokerName, 1, perm::inherit);
+  add(std::string(names::RMQ_SYS_TRANS_HALF_TOPIC), 1, rw);
+  add(std::string(names::RMQ_SYS_TRANS_OP_HALF_TOPIC), 1, rw);
+}
+
+proto::TopicConfigSerializeWrapper TopicManager::snapshot() const {
+  proto::TopicConfigSerializeWrapper w;
+  w.data_version = version_;
+  for (const auto& [name, c] : topics_) w.topic_config_table.emplace(name, c);
+  return w;
+}
+
+std::string TopicManager::render() const { return snapshot().to_json(proto::JsonStyle::pretty); }
+
+Result<void> TopicManager::parse(std::string_view text) {
+  TRY_VAR(w, proto::TopicConfigSerializeWrapper::parse(text));
+  version_ = w.data_version;
+  for (auto& [name, c] : w.topic_config_table) topics_.insert_or_assign(name, std::move(c));
+  return {};
+}
+
+// ---- attributes --------------------------------------------------------------------------------------
+
+namespace {
+
+struct AttributeRule {
+  std::string_view name;
+  bool changeable;
+  std::set<std::string_view> values;
+};
+// TopicAttributes of 5.5.0 that mean something here; others are refused.
+const AttributeRule attribute_rules[] = {
+    {"queue.type", false, {"BatchCQ", "SimpleCQ", "RocksDBCQ"}},
+    {"cleanup.policy", false, {"DELETE", "COMPACTION"}},
+    {"message.type", true, {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "LITE", "PRIORITY"}},
+};
+
+const AttributeRule* find_rule(std::string_view key) {
+  for (const auto& r : attribute_rules)
+    if (r.name == key) return &r;
+  return nullptr;
+}
+
+// One item of the text into key and value; the value of a deletion is absent.
+std::optional<std::string> split_item(std::string_view item, bool& deletes, std::string_view& key,
+                                      std::string_view& value) {
+  size_t eq = item.find('=');
+  if (eq != std::string_view::npos) {
+    key = item.substr(0, eq);
+    value = item.substr(eq + 1);
+    if (key.find('+') == std::string_view::npos) return "add/alter attribute format is wrong: " + std::string(key);
+    deletes = false;
+  } else {
+    key = item;
+    if (key.find('-') == std::string_view::npos) return "delete attribute format is wrong: " + std::string(key);
+    deletes = true;
+  }
+  key.remove_prefix(1);
+  if (key.find_first_of("+-") != std::string_view::npos || key.empty())
+    return "kv string format wrong: " + std::string(item);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> alter_attributes(std::string_view text, bool creating,
+                                            std::map<std::string, std::string>& current) {
+  std::map<std::string, std::string> next = current;
+  std::set<std::string> seen;
+  while (!text.empty()) {
+    size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
+    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
+    if (item.empty()) continue;
+    bool deletes = false;
+    std::string_view key, value;
+    if (auto wrong = split_item(item, deletes, key, value)) return wrong;
+    std::string k(key);
+    if (!seen.insert(k).second) return "key duplication: " + k;
+    const AttributeRule* rule = find_rule(key);
+    if (rule == nullptr) return "unsupported key: " + k;
+    if (!creating && !rule->changeable) return "attempt to update an unchangeable attribute. key: " + k;
+    if (deletes) {
+      if (creating) return "only add attribute is supported while creating topic. key: " + k;
+      if (!current.contains(k)) return "attempt to delete a nonexistent key: " + k;
+      next.erase(k);
+      continue;
+    }
+    if (!rule->values.contains(value)) return "value is not in set: " + std::string(value);
+    next[k] = std::string(value);
+  }
+  current = std::move(next);
+  return std::nullopt;
+}
+
+}  // namespace rmq::broker

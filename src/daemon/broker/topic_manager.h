@@ -1,0 +1,60 @@
+// The topics of this broker: their configuration, the ones that exist from the start, creation by the first
+// send, and topics.json.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "daemon/broker/persisted_table.h"
+#include "daemon/broker/text_map.h"
+#include "daemon/config.h"
+#include "proto/bodies_config.h"
+
+namespace rmq::broker {
+
+class TopicManager : public PersistedTable {
+ public:
+  TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels);
+
+  // Null when unknown. The pointer is good until the next change.
+  const proto::TopicConfig* find(std::string_view topic) const;
+  const TextMap<proto::TopicConfig>& all() const { return topics_; }
+  const proto::DataVersion& data_version() const { return version_; }
+
+  // True: the name belongs to the system (storage.md 12.2): no admin request changes or deletes it.
+  bool is_system(std::string_view topic) const;
+  // Sorted names of the system topics that exist here.
+  std::vector<std::string> system_topics() const;
+
+  // Adds or replaces in memory; the caller then awaits save() and registers. False: equal to what was there.
+  bool put(proto::TopicConfig c, int64_t now_ms);
+  bool remove(std::string_view topic, int64_t now_ms);
+
+  // The configuration for a topic that a send creates after the pattern of `default_topic`, or a reason why
+  // not (TopicConfigManager.createTopicInSendMessageMethod).
+  std::optional<proto::TopicConfig> pattern_for(std::string_view topic, std::string_view default_topic,
+                                                int32_t client_queues, bool unit) const;
+  // Topics that exist from the start; call after load().
+  void add_system_topics(int64_t now_ms);
+
+  proto::TopicConfigSerializeWrapper snapshot() const;
+
+ protected:
+  std::string render() const override;
+  Result<void> parse(std::string_view text) override;
+
+ private:
+  const BrokerConfig& config_;
+  const int delay_levels_;
+  TextMap<proto::TopicConfig> topics_;
+  TextSet system_;
+  proto::DataVersion version_;
+};
+
+// `attributes` of UPDATE_AND_CREATE_TOPIC ("+k=v,-k2") applied to `current`; an error text in RocketMQ's words.
+// `creating`: the topic is new. Errors leave `current` unchanged.
+std::optional<std::string> alter_attributes(std::string_view text, bool creating,
+                                            std::map<std::string, std::string>& current);
+
+}  // namespace rmq::broker
