@@ -46,8 +46,7 @@ std::string printable(std::string_view s) {
 }
 
 void write_stderr(const Line& l) {
-  static constexpr const char* names[] = {"", "", "", "error", "warning", "notice", "info", "debug"};
-  std::string s = fmt::format("{} {}: {}", format_wall_ms(system_wall_ms()), names[static_cast<int>(l.level)],
+  std::string s = fmt::format("{} {}: {}", format_wall_ms(system_wall_ms()), name_of(l.level),
                               printable(l.text));
   for (auto& [k, v] : l.fields) s += fmt::format(" {}={}", k, printable(v));
   s += '\n';
@@ -156,6 +155,22 @@ void emit(LogLevel level, const MessageId* id, std::string_view text,
 
 }  // namespace
 
+std::string_view name_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::error: return "error";
+    case LogLevel::warning: return "warning";
+    case LogLevel::notice: return "notice";
+    case LogLevel::info: return "info";
+    case LogLevel::debug: return "debug";
+  }
+  return "info";
+}
+LogLevel log_level_of(std::string_view name) {
+  for (LogLevel l : {LogLevel::error, LogLevel::warning, LogLevel::notice, LogLevel::debug})
+    if (name_of(l) == name) return l;
+  return LogLevel::info;
+}
+
 void log_start(bool to_journal, LogLevel level) {
   check(!log_thread);
   threshold = level;
@@ -172,9 +187,8 @@ void log(LogLevel level, std::string_view text, std::initializer_list<LogField> 
   emit(level, nullptr, text, fields);
 }
 
-void check_failed(const char* text, std::source_location at) {
-  fprintf(stderr, "rmqd: a check failed, this is a bug: %s (%s:%u, %s)\n", text, at.file_name(), at.line(),
-          at.function_name());
+void check_failed(std::source_location at) {
+  fprintf(stderr, "rmqd: a check failed, this is a bug: %s:%u, in %s\n", at.file_name(), at.line(), at.function_name());
   abort();
 }
 

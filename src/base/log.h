@@ -15,6 +15,11 @@ namespace rmq {
 
 enum class LogLevel : uint8_t { error = 3, warning = 4, notice = 5, info = 6, debug = 7 };  // syslog numbers
 
+// "error", "warning", "notice", "info", "debug".
+std::string_view name_of(LogLevel level);
+// Info for an unknown name.
+LogLevel log_level_of(std::string_view name);
+
 struct LogField {
   std::string_view key;  // journal field name, upper case: TOPIC, GROUP, CLIENT, CODE, REASON
   std::string_view value;

@@ -65,6 +65,15 @@ class Request {
       end_answer();
     }
   }
+  // An answer with a header that is not the row's.
+  template <proto::Header H>
+  void answer_with(proto::ResponseCode code, const H& header, std::string_view remark) {
+    if (std::string* out = begin_answer(code)) {
+      proto::append_frame(*out, proto::response_to(command, code, remark), header, proto::Names::full,
+                          std::string_view{});
+      end_answer();
+    }
+  }
   // An answer without ext fields.
   void reply(proto::ResponseCode code, std::string_view remark = {}, std::string_view body = {});
 

@@ -23,8 +23,9 @@ struct QueryConsumerOffsetResponseHeader {
 
 struct UpdateConsumerOffsetRequestHeader {
   std::string_view consumer_group, topic;
-  int32_t queue_id = 0;
-  int64_t commit_offset = 0;
+  // Absent ones are answered INVALID_PARAMETER, not SYSTEM_ERROR as elsewhere.
+  std::optional<int32_t> queue_id;
+  std::optional<int64_t> commit_offset;
   static constexpr auto fields =
       describe(field("consumerGroup", &UpdateConsumerOffsetRequestHeader::consumer_group, Resource::group),
                field("topic", &UpdateConsumerOffsetRequestHeader::topic, Resource::topic),

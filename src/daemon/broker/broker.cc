@@ -1,0 +1,227 @@
+#include "daemon/broker/broker.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "base/log.h"
+#include "proto/codes.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+using store::PutMessageStatus;
+
+proto::Host to_host(const Address& a) {
+  proto::Host h;
+  h.v6 = a.v6;
+  h.port = a.port;
+  std::memcpy(h.address.data(), a.ip, h.address_bytes());
+  return h;
+}
+
+Address to_address(const proto::Host& h) {
+  Address a;
+  a.v6 = h.v6;
+  a.port = static_cast<uint16_t>(h.port);
+  std::memcpy(a.ip, h.address.data(), h.address_bytes());
+  return a;
+}
+
+static std::string config_path(const BrokerConfig& c, const char* file) {
+  return c.storePathRootDir + "/config/" + file;
+}
+static std::string address_of(const BrokerConfig& c) {
+  bool v6 = c.brokerIP1.find(':') != std::string::npos;
+  return (v6 ? "[" + c.brokerIP1 + "]" : c.brokerIP1) + ":" + std::to_string(c.listenPort);
+}
+static Address parsed(const std::string& text) {
+  auto a = Address::parse(text);
+  check(a.has_value());  // the configuration was checked
+  return *a;
+}
+
+Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
+    : config(c),
+      disk(d),
+      net(n),
+      store(s),
+      delay_levels(DelayLevels::parse(c.messageDelayLevel).value_or(DelayLevels{})),
+      topics(d, config_path(c, "topics.json"), c, delay_levels.count()),
+      groups(d, config_path(c, "subscriptionGroup.json"), c),
+      offsets(d, config_path(c, "consumerOffset.json")),
+      registration(*this, n),
+      schedule(*this, d, config_path(c, "delayOffset.json")),
+      store_host(parsed(address_of(c))),
+      boot_wall_ms(Loop::current().wall_ms()),
+      address_text_(address_of(c)),
+      unique_ids_(to_host(store_host), static_cast<uint16_t>(getpid()),
+                  static_cast<uint32_t>(Loop::current().random().next())) {
+  store.set_arrival_listener(&long_polling);
+}
+
+Task<Result<void>> Broker::load() {
+  CO_TRY(co_await topics.load());
+  CO_TRY(co_await groups.load());
+  CO_TRY(co_await offsets.load());
+  CO_TRY(co_await schedule.load());
+  topics.add_system_topics(wall_ms());
+  groups.add_system_groups(wall_ms());
+  CO_TRY(co_await topics.save());
+  CO_TRY(co_await groups.save());
+  co_return Result<void>{};
+}
+
+void Broker::start() {
+  registration.start(scope_);
+  schedule.start(scope_);
+  scope_.spawn(once_a_second());
+  scope_.spawn(save_offsets_often());
+  scope_.spawn(look_for_silent_clients());
+}
+
+Task<void> Broker::stop() {
+  stopping.set();
+  long_polling.wake_all();
+  co_await registration.unregister_all();
+  co_await registration.stop();
+  co_await scope_.join();
+  co_await save_offsets();
+  [[maybe_unused]] auto saved = co_await schedule.save();
+  store.set_arrival_listener(nullptr);
+}
+
+// ---- tasks that run beside ---------------------------------------------------------------------------
+
+Task<void> Broker::once_a_second() {
+  for (;;) {
+    bool stop = co_await stopping.wait_for(ns_per_s);
+    if (stop) co_return;
+    stats.sample();
+  }
+}
+
+Task<void> Broker::save_offsets_often() {
+  for (;;) {
+    bool stop = co_await stopping.wait_for(config.flushConsumerOffsetInterval * ns_per_ms);
+    if (stop) co_return;
+    co_await save_offsets();
+  }
+}
+
+Task<void> Broker::save_offsets() {
+  if (!offsets.take_dirty()) co_return;
+  auto saved = co_await offsets.save();
+  if (!saved) offsets.mark_dirty();  // logged there; tried again at the next interval
+}
+
+Task<void> Broker::look_for_silent_clients() {
+  for (;;) {
+    bool stop = co_await stopping.wait_for(10 * ns_per_s);
+    if (stop) co_return;
+    clients.close_silent(now_ns(), config.channelExpiredTimeout * ns_per_ms);
+    locks.sweep(now_ns());
+  }
+}
+
+void Broker::save_new_groups() {
+  if (groups.take_unsaved()) scope_.spawn(save_groups());
+}
+
+Task<void> Broker::save_groups() { [[maybe_unused]] auto saved = co_await groups.save(); }
+
+void Broker::closed(const std::shared_ptr<Connection>& c) {
+  auto notify = [](const void* self, std::string_view group) {
+    const auto* g = static_cast<const Broker*>(self)->groups.find(group);
+    return g == nullptr || g->notify_consumer_ids_changed_enable;
+  };
+  clients.remove_connection(c.get(), notify, this);
+}
+
+void Broker::apply_config() {
+  config_version.next(wall_ms());
+  store.set_max_message_bytes(static_cast<uint32_t>(config.maxMessageSize));
+  log_set_level(log_level_of(config.logLevel));
+}
+
+// ---- shared steps ------------------------------------------------------------------------------------
+
+Task<Result<bool>> Broker::change_topic(proto::TopicConfig c) {
+  proto::TopicConfig copy = c;
+  if (!topics.put(std::move(c), wall_ms())) co_return false;
+  log(LogLevel::notice, ids::topic_changed, "topic created or changed",
+      {{"TOPIC", copy.topic_name},
+       {"QUEUES", fmt::format("{} read, {} write", copy.read_queue_nums, copy.write_queue_nums)}});
+  CO_TRY(co_await topics.save());
+  co_await registration.register_topic(std::move(copy));
+  co_return true;
+}
+
+Task<Result<void>> Broker::ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag) {
+  if (topics.find(name) != nullptr) co_return Result<void>{};
+  proto::TopicConfig c;
+  c.topic_name = std::move(name);
+  c.read_queue_nums = c.write_queue_nums = queues;
+  c.perm = perm;
+  c.topic_sys_flag = sys_flag;
+  CO_TRY(co_await change_topic(std::move(c)));
+  co_return Result<void>{};
+}
+
+std::string Broker::unique_id() { return unique_ids_.next(wall_ms()); }
+
+int Broker::delay_level_of(std::string_view properties) const {
+  auto text = proto::find_property(properties, proto::prop::DELAY);
+  if (!text) return 0;
+  int64_t level = 0;
+  auto [end, ec] = std::from_chars(text->data(), text->data() + text->size(), level);
+  if (ec != std::errc{} || end != text->data() + text->size()) return -1;
+  if (level <= 0) return 0;
+  return static_cast<int>(std::min<int64_t>(level, delay_levels.count()));
+}
+
+Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& properties, bool wait) {
+  int level = delay_level_of(properties);
+  std::string_view timers[] = {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC,
+                               proto::prop::TIMER_DELIVER_MS};
+  if (level > 0) {
+    for (std::string_view t : timers) proto::remove_property(properties, t);
+    proto::set_property(properties, proto::prop::REAL_TOPIC, m.topic);
+    proto::set_property(properties, proto::prop::REAL_QID, std::to_string(m.queue_id));
+    m.topic = proto::names::SCHEDULE_TOPIC_XXXX;
+    m.queue_id = level - 1;
+    m.tags_code = wall_ms() + delay_levels.delay_ms[static_cast<size_t>(level - 1)];
+  }
+  m.properties = properties;
+  store::PutMessageResult result = co_await store.put(m, wait);
+  if (level > 0) schedule.wake(level);
+  co_return result;
+}
+
+Refusal refusal_of(const Broker& b, PutMessageStatus s) {
+  switch (s) {
+    case PutMessageStatus::PUT_OK: return {ResponseCode::SUCCESS, {}};
+    case PutMessageStatus::FLUSH_DISK_TIMEOUT: return {ResponseCode::FLUSH_DISK_TIMEOUT, {}};
+    case PutMessageStatus::MESSAGE_ILLEGAL:
+    case PutMessageStatus::PROPERTIES_SIZE_EXCEEDED:
+      return {ResponseCode::MESSAGE_ILLEGAL,
+              fmt::format("the message is illegal, maybe msg body or properties length not matched. msg body "
+                          "length limit {}B, msg properties length limit 32KB.",
+                          b.config.maxMessageSize)};
+    case PutMessageStatus::SERVICE_NOT_AVAILABLE:
+      return {ResponseCode::SERVICE_NOT_AVAILABLE,
+              fmt::format("service not available now: {}. It may be caused by one of the following reasons: the "
+                          "broker's disk is full, messages are put to the slave, message store has been shut down, etc.",
+                          b.store.not_writable_reason())};
+    case PutMessageStatus::CREATE_MAPPED_FILE_FAILED:
+      return {ResponseCode::SYSTEM_ERROR, "create mapped file failed, server is busy or broken."};
+    case PutMessageStatus::OS_PAGE_CACHE_BUSY:
+      return {ResponseCode::SYSTEM_BUSY, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"};
+    case PutMessageStatus::UNKNOWN_ERROR: break;
+  }
+  return {ResponseCode::SYSTEM_ERROR, "UNKNOWN_ERROR"};
+}
+
+}  // namespace rmq::broker

@@ -1,0 +1,105 @@
+// The broker: its tables, its services, and the steps that handlers share. Everything runs on one loop, the
+// store's. Handlers are free functions, a file a family (send_message.cc, pull_message.cc, …), bound to request
+// codes in routes.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/broker/client_manager.h"
+#include "daemon/broker/group_manager.h"
+#include "daemon/broker/lock_manager.h"
+#include "daemon/broker/long_polling.h"
+#include "daemon/broker/offset_manager.h"
+#include "daemon/broker/registration.h"
+#include "daemon/broker/schedule.h"
+#include "daemon/broker/stats.h"
+#include "daemon/broker/topic_manager.h"
+#include "daemon/config.h"
+#include "daemon/connection.h"
+#include "proto/message_id.h"
+#include "store/message_store.h"
+#include "uring/io.h"
+
+namespace rmq::broker {
+
+class Broker : public Service {
+ public:
+  // All of them must outlive the broker. `config` has its names and addresses filled in.
+  Broker(BrokerConfig& config, Disk& disk, Net& net, store::MessageStore& store);
+
+  // Reads the tables; then the broker can serve.
+  Task<Result<void>> load();
+  // Registers with the name servers, delivers delayed messages, saves offsets: until stop().
+  void start();
+  // Unregisters, answers waiting pulls, saves everything. Connections must be closed before.
+  Task<void> stop();
+
+  Task<void> serve(Request& request) override;
+  void closed(const std::shared_ptr<Connection>& c) override;
+
+  // ---- what handlers share ----
+  // Adds or changes a topic: in the table, on disk, at the name servers, in this order. False: unchanged.
+  Task<Result<bool>> change_topic(proto::TopicConfig c);
+  // The topic, created with these values when it is missing.
+  Task<Result<void>> ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag = 0);
+  // A group that find_or_create() made goes to disk soon.
+  void save_new_groups();
+  // Hands changed run-time keys of `config` to the parts that keep copies of them.
+  void apply_config();
+  Task<void> save_offsets();
+
+  // Stores a message that may be delayed (DELAY > 0 in its properties): then it goes to SCHEDULE_TOPIC_XXXX.
+  // `properties` is changed for that and must outlive the call.
+  Task<store::PutMessageResult> put(store::MessageIn message, std::string& properties, bool wait = true);
+  // Level (from 1 on) of a DELAY value, 0 for none; -1: not a number.
+  int delay_level_of(std::string_view properties) const;
+
+  int64_t wall_ms() const { return Loop::current().wall_ms(); }
+  int64_t now_ns() const { return Loop::current().now_ns(); }
+  std::string unique_id();
+  const std::string& address_text() const { return address_text_; }  // brokerIP1:listenPort
+
+  BrokerConfig& config;
+  Disk& disk;
+  Net& net;
+  store::MessageStore& store;
+  DelayLevels delay_levels;
+  TopicManager topics;
+  GroupManager groups;
+  OffsetManager offsets;
+  ClientManager clients;
+  LockManager locks;
+  LongPolling long_polling;
+  Registration registration;
+  ScheduleService schedule;
+  BrokerStats stats;
+  proto::DataVersion config_version;
+  Address store_host;
+  const int64_t boot_wall_ms;
+  Event stopping;
+
+ private:
+  Task<void> once_a_second();
+  Task<void> save_offsets_often();
+  Task<void> save_groups();
+  Task<void> look_for_silent_clients();
+
+  std::string address_text_;
+  proto::UniqueIdMaker unique_ids_;
+  Scope scope_;
+};
+
+// ResponseCode and remark of a put that did not give PUT_OK (storage.md 2.2).
+struct Refusal {
+  proto::ResponseCode code;
+  std::string remark;
+};
+Refusal refusal_of(const Broker& b, store::PutMessageStatus s);
+
+proto::Host to_host(const Address& a);
+Address to_address(const proto::Host& h);
+
+}  // namespace rmq::broker

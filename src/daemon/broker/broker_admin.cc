@@ -1,0 +1,158 @@
+// The broker itself: what it is doing (keys of admin.md 4) and its configuration.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "daemon/broker/handlers.h"
+#include "proto/codes.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+
+namespace {
+
+std::string run_time_text(int64_t ms) {
+  int64_t s = ms / 1000;
+  return fmt::format("[ {} days, {} hours, {} minutes, {} seconds ]", s / 86'400, s / 3'600 % 24, s / 60 % 60, s % 60);
+}
+
+// Microseconds below which `share` of the values lie, from the histogram's powers of two.
+double percentile_ms(const store::LatencyHistogram& h, double share) {
+  uint64_t wanted = static_cast<uint64_t>(static_cast<double>(h.count) * share), seen = 0;
+  for (size_t i = 0; i < h.buckets.size(); i++) {
+    seen += h.buckets[i];
+    if (seen >= wanted && h.count != 0) return static_cast<double>(uint64_t{1} << i) / 1000.0;
+  }
+  return 0;
+}
+
+void add_disk(std::map<std::string, std::string, std::less<>>& t, const BrokerConfig& c, const DiskSpace& d) {
+  double ratio = d.total_bytes == 0 ? 0 : 1.0 - static_cast<double>(d.free_bytes) / static_cast<double>(d.total_bytes);
+  std::string path = c.storePathCommitLog.empty() ? c.storePathRootDir + "/commitlog" : c.storePathCommitLog;
+  t["commitLogDiskRatio"] = t["consumeQueueDiskRatio"] = t["commitLogDiskRatio_" + path] = fmt::format("{:.4f}", ratio);
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  t["commitLogDirCapacity"] = fmt::format("Total : {:.1f} GiB, Free : {:.1f} GiB.", static_cast<double>(d.total_bytes) / gib,
+                                          static_cast<double>(d.free_bytes) / gib);
+}
+
+void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
+  const store::StoreStats& s = b.store.stats();
+  t["putMessageTimesTotal"] = std::to_string(std::max<uint64_t>(1, s.puts));
+  t["putMessageFailedTimes"] = std::to_string(s.put_failures);
+  t["putMessageSizeTotal"] = std::to_string(s.put_bytes);
+  t["putMessageAverageSize"] = fmt::format("{:.1f}", s.puts == 0 ? 0.0 : static_cast<double>(s.put_bytes) / static_cast<double>(s.puts));
+  t["putLatency99"] = fmt::format("{:.2f}", percentile_ms(s.log_write, 0.99));
+  t["putLatency999"] = fmt::format("{:.2f}", percentile_ms(s.log_write, 0.999));
+  t["commitLogMinOffset"] = std::to_string(b.store.min_physical_offset());
+  t["commitLogMaxOffset"] = std::to_string(b.store.max_physical_offset());
+  t["dispatchBehindBytes"] = std::to_string(b.store.max_physical_offset() - b.store.confirm_offset());
+  t["remainHowManyDataToFlush"] = fmt::format("{} B", b.store.max_physical_offset() - b.store.flushed_offset());
+  t["dispatchMaxBuffer"] = t["pageCacheLockTimeMills"] = "0";
+}
+
+}  // namespace
+
+Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
+  proto::KVTable body;
+  auto& t = body.table;
+  const Counters& c = b.stats.now;
+  t["bootTimestamp"] = t["startAcceptSendRequestTimeStamp"] = std::to_string(b.boot_wall_ms);
+  t["runtime"] = run_time_text(b.wall_ms() - b.boot_wall_ms);
+  t["brokerVersionDesc"] = proto::version_name(proto::mq_version::ours);
+  t["brokerVersion"] = std::to_string(proto::mq_version::ours);
+  t["rmqdVersion"] = RMQD_VERSION;
+  t["brokerActive"] = "true";
+  t["putTps"] = b.stats.rates(&Counters::put_messages);
+  t["getFoundTps"] = b.stats.rates(&Counters::get_found);
+  t["getMissTps"] = b.stats.rates(&Counters::get_missed);
+  t["getTotalTps"] = b.stats.total_get_rates();
+  // The tools of 4.x look for the misspelt key.
+  t["getTransferredTps"] = t["getTransferedTps"] = b.stats.rates(&Counters::get_transferred);
+  t["msgPutTotalTodayNow"] = std::to_string(c.put_messages);
+  t["msgGetTotalTodayNow"] = std::to_string(c.get_transferred);
+  for (const char* key : {"msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning", "msgGetTotalYesterdayMorning",
+                          "msgGetTotalTodayMorning"})
+    t[key] = "0";
+  add_store(t, b);
+  int64_t earliest = -1;
+  for (const auto& [name, topic] : b.topics.all()) {
+    for (int32_t q = 0; q < topic.write_queue_nums && q < 16; q++) {
+      if (b.store.max_offset(name, q) == 0) continue;
+      int64_t ms = co_await b.store.earliest_store_time(name, q);
+      if (ms > 0 && (earliest < 0 || ms < earliest)) earliest = ms;
+    }
+    if (t.size() > 10'000) break;
+  }
+  t["earliestMessageTimeStamp"] = std::to_string(earliest);
+  for (int level = 1; level <= b.delay_levels.count(); level++)
+    t[fmt::format("scheduleMessageOffset_{}", level)] =
+        fmt::format("{},{}", b.schedule.offset_of(level), b.store.max_offset(proto::names::SCHEDULE_TOPIC_XXXX, level - 1));
+  auto space = co_await b.disk.space(b.config.storePathRootDir);
+  if (space) add_disk(t, b.config, *space);
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+void get_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
+  std::string body;
+  for (const auto& [key, value] : config_list(broker_config_table(), b.config)) body += key + "=" + value + "\n";
+  std::string version = b.config_version.to_json();
+  r.answer<proto::GetBrokerConfig>({version}, body);
+}
+
+namespace {
+
+// Java properties: a line a pair, '#' and '!' begin comments, blanks around '=' do not count.
+std::vector<std::pair<std::string, std::string>> parse_properties(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> out;
+  auto trim = [](std::string_view s) {
+    while (!s.empty() && std::isspace(static_cast<unsigned char>(s.front()))) s.remove_prefix(1);
+    while (!s.empty() && std::isspace(static_cast<unsigned char>(s.back()))) s.remove_suffix(1);
+    return s;
+  };
+  while (!text.empty()) {
+    size_t end = text.find('\n');
+    std::string_view line = trim(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    if (line.empty() || line[0] == '#' || line[0] == '!') continue;
+    size_t eq = line.find_first_of("=:");
+    if (eq == std::string_view::npos) eq = line.size();
+    out.emplace_back(trim(line.substr(0, eq)), eq < line.size() ? trim(line.substr(eq + 1)) : std::string_view{});
+  }
+  return out;
+}
+
+}  // namespace
+
+// All keys are looked at before any is applied: a refused request changes nothing.
+void update_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
+  auto table = broker_config_table();
+  auto pairs = parse_properties(r.frame().body_text());
+  std::string forbidden = "brokerConfigPath|rocketmqHome|configBlackList|" + b.config.configBlackList;
+  std::replace(forbidden.begin(), forbidden.end(), ';', '|');
+  BrokerConfig next = b.config;
+  for (const auto& [key, value] : pairs) {
+    if (detail::is_choice(forbidden, key))
+      return r.reply(ResponseCode::NO_PERMISSION, "Can not update config in black list.");
+    const ConfigKey<BrokerConfig>* k = config_find(table, key);
+    if (k == nullptr) continue;  // as the reference: keys that it does not know are ignored
+    if (!k->run_time && config_get(*k, b.config) != value)
+      return r.reply(ResponseCode::INVALID_PARAMETER,
+                     fmt::format("'{}' cannot be changed while the broker runs: set it in its configuration file and "
+                                 "restart it", key));
+    std::string wrong = config_set(table, next, key, value);
+    if (!wrong.empty()) return r.reply(ResponseCode::INVALID_PARAMETER, wrong);
+  }
+  for (const auto& k : table) {
+    std::string was = config_get(k, b.config), is = config_get(k, next);
+    if (was != is)
+      log(LogLevel::notice, ids::config_changed, "configuration changed until the next start",
+          {{"KEY", k.name}, {"FROM", was}, {"TO", is}, {"CLIENT", r.connection().peer_text()}});
+  }
+  b.config = next;
+  b.apply_config();
+  r.reply(ResponseCode::SUCCESS);
+}
+
+}  // namespace rmq::broker

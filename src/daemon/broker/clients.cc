@@ -1,0 +1,160 @@
+// Heartbeats, leaving, who is connected, queue locks (remoting.md 12.6, 12.7, 16.3), and requests that are
+// relayed to a client.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "daemon/broker/handlers.h"
+#include "proto/bodies_client.h"
+#include "proto/bodies_stats.h"
+#include "proto/codes.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+
+namespace {
+
+constexpr int64_t relay_timeout_ns = 10 * ns_per_s;
+
+ClientChannel channel_of(Broker& b, Request& r, std::string client_id) {
+  ClientChannel c;
+  c.connection = r.connection().shared_from_this();
+  c.client_id = std::move(client_id);
+  c.language = r.command.language;
+  c.version = r.command.version;
+  c.last_update_ns = b.now_ns();
+  c.last_update_wall_ms = b.wall_ms();
+  return c;
+}
+
+proto::Connection shown(const ClientChannel& c) {
+  return {c.client_id, c.connection->peer_text(), std::string(proto::name_of(c.language)), c.version};
+}
+
+// The group of a consumer's entry, with its retry topic. Null: the entry is left out silently.
+Task<const proto::SubscriptionGroupConfig*> prepare_group(Broker& b, const proto::ConsumerData& data) {
+  const proto::SubscriptionGroupConfig* g = b.groups.find_or_create(data.group_name, b.wall_ms());
+  if (g == nullptr) co_return nullptr;
+  b.save_new_groups();
+  auto made = co_await b.ensure_topic(proto::retry_topic_of(data.group_name), g->retry_queue_nums,
+                                      proto::perm::read | proto::perm::write,
+                                      data.unit_mode ? proto::topic_sys_flag::unit_sub : 0);
+  if (!made) co_return nullptr;
+  co_return b.groups.find(data.group_name);
+}
+
+}  // namespace
+
+Task<void> heart_beat(Broker& b, Request& r, proto::EmptyHeader) {
+  auto beat = proto::HeartbeatData::parse(r.frame().body_text());
+  if (!beat || beat->client_id.empty()) {
+    r.reply(ResponseCode::SYSTEM_ERROR, "the heartbeat's body cannot be read");
+    co_return;
+  }
+  bool version2 = beat->heartbeat_fingerprint != 0, sub_change = !version2;
+  for (const proto::ConsumerData& data : beat->consumers) {
+    if (b.config.rejectPullConsumerEnable && data.consume_type == proto::ConsumeType::CONSUME_ACTIVELY) continue;
+    const proto::SubscriptionGroupConfig* g = co_await prepare_group(b, data);
+    if (g == nullptr || !r.connection().is_open()) continue;
+    const ConsumerGroupInfo* before = b.clients.consumers(data.group_name);
+    if (version2) sub_change |= before == nullptr || before->heartbeat_fingerprint != beat->heartbeat_fingerprint;
+    b.clients.register_consumer(data, channel_of(b, r, beat->client_id), beat->without_sub,
+                                beat->heartbeat_fingerprint, g->notify_consumer_ids_changed_enable);
+  }
+  if (r.connection().is_open())
+    for (const std::string& group : beat->producer_groups)
+      b.clients.register_producer(group, channel_of(b, r, beat->client_id));
+  r.answer<proto::HeartBeat>({true, sub_change});
+}
+
+void unregister_client(Broker& b, Request& r, proto::UnregisterClientRequestHeader h) {
+  if (h.producer_group) b.clients.unregister_producer(*h.producer_group, &r.connection());
+  if (h.consumer_group) {
+    const auto* g = b.groups.find(*h.consumer_group);
+    b.clients.unregister_consumer(*h.consumer_group, &r.connection(),
+                                  g == nullptr || g->notify_consumer_ids_changed_enable);
+  }
+  r.reply(ResponseCode::SUCCESS);
+}
+
+void check_client_config(Broker&, Request& r, proto::EmptyHeader) {
+  auto body = proto::CheckClientRequestBody::parse(r.frame().body_text());
+  if (!body) return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
+  if (body->subscription_data && !body->subscription_data->is_tag_type())
+    return r.reply(ResponseCode::SYSTEM_ERROR, "The broker does not support consumer to filter message by " +
+                                                   body->subscription_data->expression_type);
+  r.reply(ResponseCode::SUCCESS);
+}
+
+void get_consumer_list_by_group(Broker& b, Request& r, proto::GetConsumerListByGroupRequestHeader h) {
+  const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
+  if (g == nullptr)
+    return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("no consumer for this group, {}", h.consumer_group));
+  r.reply(ResponseCode::SUCCESS, {}, proto::ConsumerListBody{g->client_ids()}.to_json());
+}
+
+void lock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
+  auto body = proto::LockBatchRequestBody::parse(r.frame().body_text());
+  if (!body) return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
+  proto::LockBatchResponseBody granted{b.locks.lock(body->consumer_group, body->client_id, body->mq_set, b.now_ns())};
+  r.reply(ResponseCode::SUCCESS, {}, granted.to_json());
+}
+
+void unlock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
+  auto body = proto::LockBatchRequestBody::parse(r.frame().body_text());
+  if (!body) return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
+  b.locks.unlock(body->consumer_group, body->client_id, body->mq_set);
+  r.reply(ResponseCode::SUCCESS);
+}
+
+void get_consumer_connection_list(Broker& b, Request& r, proto::GetConsumerConnectionListRequestHeader h) {
+  const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
+  if (g == nullptr)
+    return r.reply(ResponseCode::CONSUMER_NOT_ONLINE, fmt::format("the consumer group[{}] not online", h.consumer_group));
+  proto::ConsumerConnection body;
+  for (const auto& [c, channel] : g->channels) body.connection_set.push_back(shown(channel));
+  body.subscription_table.insert(g->subscriptions.begin(), g->subscriptions.end());
+  body.consume_type = g->consume_type;
+  body.message_model = g->message_model;
+  body.consume_from_where = g->consume_from_where;
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+void get_producer_connection_list(Broker& b, Request& r, proto::GetProducerConnectionListRequestHeader h) {
+  auto it = b.clients.all_producers().find(h.producer_group);
+  if (it == b.clients.all_producers().end())
+    return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("the producer group[{}] not exist", h.producer_group));
+  proto::ProducerConnection body;
+  for (const auto& [c, channel] : it->second) body.connection_set.push_back(shown(channel));
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+void get_all_producer_info(Broker& b, Request& r, proto::EmptyHeader) {
+  proto::ProducerTableInfo body;
+  for (const auto& [group, channels] : b.clients.all_producers())
+    for (const auto& [c, channel] : channels)
+      body.data[group].push_back({channel.client_id, channel.connection->peer_text(),
+                                  std::string(proto::name_of(channel.language)), channel.version,
+                                  channel.last_update_wall_ms});
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+Task<void> get_consumer_running_info(Broker& b, Request& r, proto::GetConsumerRunningInfoRequestHeader h) {
+  const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
+  const ClientChannel* channel = g == nullptr ? nullptr : g->channel_of(h.client_id);
+  if (channel == nullptr)
+    co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                      fmt::format("The Consumer <{}> <{}> not online", h.consumer_group, h.client_id));
+  std::shared_ptr<Connection> client = channel->connection;
+  int32_t opaque = client->next_opaque();
+  std::string frame;
+  proto::GetConsumerRunningInfo::append_request(frame, opaque, h, r.frame().body_text());
+  auto answer = co_await client->call(std::move(frame), opaque, b.now_ns() + relay_timeout_ns);
+  if (!answer)
+    co_return r.reply(ResponseCode::CONSUME_MSG_TIMEOUT,
+                      fmt::format("consumer <{}> <{}> {}", h.consumer_group, h.client_id, to_string(answer.error())));
+  r.reply((*answer)->command.response_code(), (*answer)->command.remark, (*answer)->frame.body_text());
+}
+
+}  // namespace rmq::broker

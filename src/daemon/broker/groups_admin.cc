@@ -1,0 +1,131 @@
+// Consumer groups: create, change, delete, list, and how far they are (remoting.md 16.2, 16.3).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/log.h"
+#include "daemon/broker/handlers.h"
+#include "proto/bodies_route.h"
+#include "proto/bodies_stats.h"
+#include "proto/codes.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+
+Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader) {
+  auto c = proto::SubscriptionGroupConfig::parse(r.frame().body_text());
+  if (!c) co_return r.reply(ResponseCode::INVALID_PARAMETER, std::string("the group's configuration cannot be read: ") + c.error().where);
+  if (auto wrong = proto::invalid_group_remark(c->group_name)) co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
+  std::string name = c->group_name;
+  if (b.groups.put(std::move(*c), b.wall_ms())) {
+    log(LogLevel::notice, ids::group_changed, "consumer group created or changed",
+        {{"GROUP", name}, {"CLIENT", r.connection().peer_text()}});
+    auto saved = co_await b.groups.save();
+    if (!saved) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the group cannot be kept: " + to_string(saved.error()));
+  }
+  r.reply(ResponseCode::SUCCESS);
+}
+
+Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupRequestHeader h) {
+  bool existed = b.groups.remove(h.group_name, b.wall_ms());
+  if (h.clean_offset) {
+    b.offsets.remove_group(h.group_name);
+    co_await b.save_offsets();
+  }
+  if (existed) {
+    log(LogLevel::notice, ids::group_changed, "consumer group deleted",
+        {{"GROUP", h.group_name}, {"CLIENT", r.connection().peer_text()}});
+    auto saved = co_await b.groups.save();
+    if (!saved) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the deletion cannot be kept: " + to_string(saved.error()));
+  }
+  r.reply(ResponseCode::SUCCESS);
+}
+
+void get_all_group_config(Broker& b, Request& r, proto::GetAllSubscriptionGroupRequestHeader h) {
+  constexpr int32_t split_metadata_size = 2000;
+  proto::SubscriptionGroupWrapper w = b.groups.snapshot();
+  proto::GetAllSubscriptionGroupResponseHeader answer{static_cast<int32_t>(w.subscription_group_table.size())};
+  if (h.group_seq || h.max_group_num || h.data_version) {
+    int32_t from = std::max(0, h.group_seq.value_or(0));
+    int32_t most = std::clamp(h.max_group_num.value_or(split_metadata_size), 1, split_metadata_size);
+    auto asked = h.data_version ? proto::DataVersion::parse(*h.data_version) : Result<proto::DataVersion>(w.data_version);
+    if (!asked || *asked != w.data_version) from = 0;
+    proto::SubscriptionGroupTable part;
+    int32_t i = 0;
+    for (auto& [name, c] : w.subscription_group_table) {
+      if (i >= from && i < from + most) part.emplace(name, std::move(c));
+      i++;
+    }
+    w.subscription_group_table = std::move(part);
+  }
+  r.answer<proto::GetAllSubscriptiongroupConfig>(answer, w.to_json());
+}
+
+void get_group_config(Broker& b, Request& r, proto::GetSubscriptionGroupConfigRequestHeader h) {
+  const auto* g = b.groups.find(h.group);
+  if (g == nullptr)
+    return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, fmt::format("No group in this broker. group: {}", h.group));
+  r.reply(ResponseCode::SUCCESS, {}, g->to_json());
+}
+
+static std::vector<std::string> topics_to_show(Broker& b, const proto::GetConsumeStatsRequestHeader& h) {
+  if (h.topic && !h.topic->empty()) return {std::string(*h.topic)};
+  std::vector<std::string> out;
+  std::string_view list = h.topic_list.value_or(std::string_view{});
+  while (!list.empty()) {
+    size_t semicolon = list.find(';');
+    if (semicolon != 0) out.emplace_back(list.substr(0, semicolon));
+    list = semicolon == std::string_view::npos ? std::string_view{} : list.substr(semicolon + 1);
+  }
+  return out.empty() ? b.offsets.topics_of(h.consumer_group) : out;
+}
+
+Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsRequestHeader h) {
+  proto::ConsumeStats body;
+  for (const std::string& topic : topics_to_show(b, h)) {
+    const proto::TopicConfig* c = b.topics.find(topic);
+    if (c == nullptr) continue;
+    const ConsumerGroupInfo* online = b.clients.consumers(h.consumer_group);
+    if (online != nullptr && online->subscription(topic) == nullptr) continue;
+    const int32_t queues = c->read_queue_nums;
+    for (int32_t q = 0; q < queues; q++) {
+      proto::OffsetWrapper o;
+      o.broker_offset = std::max<int64_t>(0, b.store.max_offset(topic, q));
+      o.consumer_offset = std::max<int64_t>(0, b.offsets.query(h.consumer_group, topic, q).value_or(0));
+      o.pull_offset = std::max(o.consumer_offset, b.offsets.pulled(h.consumer_group, topic, q));
+      if (o.consumer_offset > 0)
+        o.last_timestamp_ms = std::max<int64_t>(0, co_await b.store.store_time(topic, q, o.consumer_offset - 1));
+      body.offset_table[{topic, b.config.brokerName, q}] = o;
+    }
+  }
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+void query_topic_consume_by_who(Broker& b, Request& r, proto::QueryTopicConsumeByWhoRequestHeader h) {
+  std::set<std::string> groups;
+  for (const auto& [name, g] : b.clients.all_consumers())
+    if (g.subscription(h.topic) != nullptr) groups.insert(name);
+  for (std::string& g : b.offsets.groups_of(h.topic)) groups.insert(std::move(g));
+  r.reply(ResponseCode::SUCCESS, {}, proto::GroupList{{groups.begin(), groups.end()}}.to_json());
+}
+
+void query_topics_by_consumer(Broker& b, Request& r, proto::QueryTopicsByConsumerRequestHeader h) {
+  proto::TopicList list;
+  list.topic_list = b.offsets.topics_of(h.group);
+  std::sort(list.topic_list.begin(), list.topic_list.end());
+  list.broker_addr = b.address_text();
+  r.reply(ResponseCode::SUCCESS, {}, list.to_json());
+}
+
+void query_subscription_by_consumer(Broker& b, Request& r, proto::QuerySubscriptionByConsumerRequestHeader h) {
+  proto::QuerySubscriptionResponseBody body;
+  body.group = std::string(h.group);
+  body.topic = std::string(h.topic.value_or(std::string_view{}));
+  const ConsumerGroupInfo* g = b.clients.consumers(h.group);
+  if (const auto* s = g == nullptr ? nullptr : g->subscription(body.topic)) body.subscription_data = *s;
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+}  // namespace rmq::broker

@@ -1,0 +1,67 @@
+// The handlers of the broker, by family; routes.cc binds them to request codes. Each gets a header whose
+// required fields are there, and answers (unless the request is one-way). All run on the store's loop.
+#pragma once
+
+#include "daemon/broker/broker.h"
+#include "proto/command_table.h"
+
+namespace rmq::broker {
+
+// send_message.cc
+Task<void> send_message(Broker& b, Request& r, proto::SendMessageRequestHeader h);
+Task<void> send_batch_message(Broker& b, Request& r, proto::SendMessageRequestHeader h);
+// send_back.cc
+Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgBackRequestHeader h);
+// pull_message.cc
+Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
+Task<void> lite_pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
+Task<void> view_message_by_id(Broker& b, Request& r, proto::ViewMessageRequestHeader h);
+// offsets.cc
+Task<void> query_consumer_offset(Broker& b, Request& r, proto::QueryConsumerOffsetRequestHeader h);
+void update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRequestHeader h);
+void get_max_offset(Broker& b, Request& r, proto::GetMaxOffsetRequestHeader h);
+void get_min_offset(Broker& b, Request& r, proto::GetMinOffsetRequestHeader h);
+Task<void> search_offset_by_timestamp(Broker& b, Request& r, proto::SearchOffsetRequestHeader h);
+Task<void> get_earliest_msg_storetime(Broker& b, Request& r, proto::GetEarliestMsgStoretimeRequestHeader h);
+void get_all_consumer_offset(Broker& b, Request& r, proto::EmptyHeader h);
+void get_all_delay_offset(Broker& b, Request& r, proto::EmptyHeader h);
+void clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h);
+Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h);
+// clients.cc
+Task<void> heart_beat(Broker& b, Request& r, proto::EmptyHeader h);
+void unregister_client(Broker& b, Request& r, proto::UnregisterClientRequestHeader h);
+void check_client_config(Broker& b, Request& r, proto::EmptyHeader h);
+void get_consumer_list_by_group(Broker& b, Request& r, proto::GetConsumerListByGroupRequestHeader h);
+void lock_batch_mq(Broker& b, Request& r, proto::EmptyHeader h);
+void unlock_batch_mq(Broker& b, Request& r, proto::EmptyHeader h);
+void get_consumer_connection_list(Broker& b, Request& r, proto::GetConsumerConnectionListRequestHeader h);
+void get_producer_connection_list(Broker& b, Request& r, proto::GetProducerConnectionListRequestHeader h);
+void get_all_producer_info(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> get_consumer_running_info(Broker& b, Request& r, proto::GetConsumerRunningInfoRequestHeader h);
+// topics_admin.cc
+Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequestHeader h);
+Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h);
+void get_all_topic_config(Broker& b, Request& r, proto::GetAllTopicConfigRequestHeader h);
+void get_topic_config(Broker& b, Request& r, proto::GetTopicConfigRequestHeader h);
+Task<void> get_topic_stats_info(Broker& b, Request& r, proto::GetTopicStatsInfoRequestHeader h);
+void get_system_topic_list(Broker& b, Request& r, proto::EmptyHeader h);
+// groups_admin.cc
+Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupRequestHeader h);
+void get_all_group_config(Broker& b, Request& r, proto::GetAllSubscriptionGroupRequestHeader h);
+void get_group_config(Broker& b, Request& r, proto::GetSubscriptionGroupConfigRequestHeader h);
+Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsRequestHeader h);
+void query_topic_consume_by_who(Broker& b, Request& r, proto::QueryTopicConsumeByWhoRequestHeader h);
+void query_topics_by_consumer(Broker& b, Request& r, proto::QueryTopicsByConsumerRequestHeader h);
+void query_subscription_by_consumer(Broker& b, Request& r, proto::QuerySubscriptionByConsumerRequestHeader h);
+// broker_admin.cc
+Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader h);
+void get_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
+void update_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
+
+// Pieces that several families use.
+// TOPIC_NOT_EXIST with RocketMQ's remark.
+void refuse_unknown_topic(Request& r, std::string_view topic);
+void refuse_unknown_group(Request& r, std::string_view group);
+
+}  // namespace rmq::broker

@@ -1,0 +1,108 @@
+// Consumer offsets and queue offsets (remoting.md 12.4), and what operators do with them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "daemon/broker/handlers.h"
+#include "proto/bodies_client.h"
+#include "proto/codes.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+using Boundary = store::MessageStore::Boundary;
+
+Task<void> query_consumer_offset(Broker& b, Request& r, proto::QueryConsumerOffsetRequestHeader h) {
+  if (auto known = b.offsets.query(h.consumer_group, h.topic, h.queue_id)) {
+    r.answer<proto::QueryConsumerOffset>({*known});
+    co_return;
+  }
+  // A young queue, whose first message is still hot: the group begins at 0 whatever it asks for. It must not
+  // miss what was sent while it started.
+  if (h.set_zero_if_not_found.value_or(true) && b.store.min_offset(h.topic, h.queue_id) == 0) {
+    auto first = co_await b.store.queue_unit(h.topic, h.queue_id, 0);
+    if (first && b.store.in_memory(first->physical_offset)) {
+      r.answer<proto::QueryConsumerOffset>({0});
+      co_return;
+    }
+  }
+  r.reply(ResponseCode::QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
+}
+
+void update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRequestHeader h) {
+  if (b.topics.find(h.topic) == nullptr)
+    return r.reply(ResponseCode::TOPIC_NOT_EXIST, fmt::format("Topic {} not exist!", h.topic));
+  if (b.groups.find(h.consumer_group) == nullptr)
+    return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, fmt::format("Group {} not exist!", h.consumer_group));
+  if (!h.queue_id) return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("QueueId is null, topic is {}", h.topic));
+  if (!h.commit_offset) return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("Offset is null, topic is {}", h.topic));
+  bool counted = b.offsets.commit(h.consumer_group, h.topic, *h.queue_id, *h.commit_offset);
+  r.reply(ResponseCode::SUCCESS, counted ? "" : "Offset has been previously reset");
+}
+
+void get_max_offset(Broker& b, Request& r, proto::GetMaxOffsetRequestHeader h) {
+  r.answer<proto::GetMaxOffset>({b.store.max_offset(h.topic, h.queue_id)});
+}
+
+void get_min_offset(Broker& b, Request& r, proto::GetMinOffsetRequestHeader h) {
+  r.answer<proto::GetMinOffset>({std::max<int64_t>(0, b.store.min_offset(h.topic, h.queue_id))});
+}
+
+Task<void> search_offset_by_timestamp(Broker& b, Request& r, proto::SearchOffsetRequestHeader h) {
+  std::string boundary(h.boundary_type.value_or("lower"));
+  std::transform(boundary.begin(), boundary.end(), boundary.begin(), [](unsigned char c) { return std::tolower(c); });
+  int64_t offset = co_await b.store.search_offset(h.topic, h.queue_id, h.timestamp,
+                                                  boundary == "upper" ? Boundary::UPPER : Boundary::LOWER);
+  r.answer<proto::SearchOffsetByTimestamp>({offset});
+}
+
+Task<void> get_earliest_msg_storetime(Broker& b, Request& r, proto::GetEarliestMsgStoretimeRequestHeader h) {
+  int64_t ms = co_await b.store.earliest_store_time(h.topic, h.queue_id);
+  r.answer<proto::GetEarliestMsgStoretime>({ms});
+}
+
+void get_all_consumer_offset(Broker& b, Request& r, proto::EmptyHeader) {
+  r.reply(ResponseCode::SUCCESS, {}, b.offsets.snapshot().to_json());
+}
+
+void get_all_delay_offset(Broker& b, Request& r, proto::EmptyHeader) {
+  r.reply(ResponseCode::SUCCESS, {}, b.schedule.snapshot().to_json());
+}
+
+void clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h) {
+  std::vector<std::string> topics;
+  if (h.topic && !h.topic->empty()) topics.emplace_back(*h.topic);
+  else topics = b.offsets.topics_of(h.src_group);
+  for (const std::string& t : topics) {
+    if (b.topics.find(t) == nullptr || proto::is_retry_topic(t)) continue;
+    b.offsets.copy(h.src_group, h.dest_group, t);
+  }
+  r.reply(ResponseCode::SUCCESS);
+}
+
+// INVOKE_BROKER_TO_RESET_OFFSET on the server's side: remembered here, seen by the next pull of each queue.
+Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h) {
+  const proto::TopicConfig* topic = b.topics.find(h.topic);
+  if (topic == nullptr) co_return refuse_unknown_topic(r, h.topic);
+  if (b.groups.find(h.group) == nullptr) co_return refuse_unknown_group(r, h.group);
+  const int32_t only = h.queue_id.value_or(-1), queues = topic->read_queue_nums;
+  proto::ResetOffsetBody body;
+  for (int32_t q = only < 0 ? 0 : only; q < (only < 0 ? queues : only + 1); q++) {
+    int64_t min = std::max<int64_t>(0, b.store.min_offset(h.topic, q)), max = b.store.max_offset(h.topic, q);
+    int64_t target = max;
+    if (only >= 0 && h.offset.value_or(-1) >= 0) {
+      target = *h.offset;
+      if (target < min || target > max + 1)
+        co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                          fmt::format("Target offset {} not in consume queue range [{}-{}]", target, min, max));
+    } else if (h.timestamp >= 0) {
+      target = co_await b.store.search_offset(h.topic, q, h.timestamp, Boundary::LOWER);
+    }
+    body.offset_table[{std::string(h.topic), b.config.brokerName, q}] = target;
+  }
+  for (const auto& [q, target] : body.offset_table) b.offsets.set_reset(h.group, h.topic, q.queue_id, target);
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+}  // namespace rmq::broker

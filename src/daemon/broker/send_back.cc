@@ -1,0 +1,114 @@
+// CONSUMER_SEND_MSG_BACK and plain sends to retry topics (remoting.md 12.1 and 12.2, storage.md 13).
+#include <fmt/format.h>
+
+#include "daemon/broker/handlers.h"
+#include "daemon/broker/retry.h"
+#include "proto/codes.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+namespace prop = proto::prop;
+
+namespace {
+
+constexpr int32_t read_write = proto::perm::read | proto::perm::write;
+constexpr int32_t first_retry_level = 3;  // a first retry comes after 10 s
+
+int32_t max_times(const proto::SubscriptionGroupConfig& g, int32_t client_version,
+                  const std::optional<int32_t>& asked) {
+  if (client_version >= proto::mq_version::V3_4_9 && asked) return *asked;
+  return g.retry_max_times;
+}
+
+struct BackMessage {
+  std::string topic;
+  int32_t queue_id = 0;
+  std::string properties;
+  int32_t reconsume_times = 0;
+};
+
+// The new message's place and properties. `record` is the one that could not be consumed.
+BackMessage make_back(Broker& b, const proto::ConsumerSendMsgBackRequestHeader& h,
+                      const proto::SubscriptionGroupConfig& g, const proto::RecordView& record, bool dead) {
+  BackMessage m;
+  m.reconsume_times = record.reconsume_times + 1;
+  m.properties = std::string(record.properties);
+  if (!proto::find_property(m.properties, prop::RETRY_TOPIC))
+    proto::set_property(m.properties, prop::RETRY_TOPIC, record.topic);
+  if (!proto::find_property(m.properties, prop::ORIGIN_MESSAGE_ID))
+    proto::set_property(m.properties, prop::ORIGIN_MESSAGE_ID,
+                        proto::make_offset_id(record.store_host, record.physical_offset));
+  proto::set_property(m.properties, prop::WAIT, "false");
+  if (dead) {
+    m.topic = proto::dlq_topic_of(h.group);
+    proto::set_property(m.properties, prop::DELAY, "0");
+  } else {
+    m.topic = proto::retry_topic_of(h.group);
+    m.queue_id = static_cast<int32_t>(Loop::current().random().below(static_cast<uint64_t>(g.retry_queue_nums)));
+    int32_t level = h.delay_level == 0 ? first_retry_level + record.reconsume_times : h.delay_level;
+    proto::set_property(m.properties, prop::DELAY, std::to_string(level));
+  }
+  return m;
+}
+
+}  // namespace
+
+Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgBackRequestHeader h) {
+  const proto::SubscriptionGroupConfig* found = b.groups.find_or_create(h.group, b.wall_ms());
+  if (found == nullptr) co_return refuse_unknown_group(r, h.group);
+  b.save_new_groups();
+  const proto::SubscriptionGroupConfig group = *found;  // it may change while we wait
+  if (!proto::perm::is_writeable(static_cast<int32_t>(b.config.brokerPermission)))
+    co_return r.reply(ResponseCode::NO_PERMISSION,
+                      fmt::format("the broker[{}] sending message is forbidden", b.config.brokerIP1));
+  if (group.retry_queue_nums <= 0) co_return r.reply(ResponseCode::SUCCESS);
+  auto extent = co_await b.store.record_at(h.offset);
+  if (!extent)
+    co_return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("look message by offset failed, {}", h.offset));
+  auto record = proto::parse_record(extent->bytes());
+  if (!record)
+    co_return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("look message by offset failed, {}", h.offset));
+  bool dead = h.delay_level < 0 ||
+              record->reconsume_times >= max_times(group, r.command.version, h.max_reconsume_times);
+  BackMessage back = make_back(b, h, group, *record, dead);
+  auto made = co_await b.ensure_topic(back.topic, dead ? 1 : group.retry_queue_nums, read_write,
+                                      h.unit_mode && !dead ? proto::topic_sys_flag::unit_sub : 0);
+  if (!made) co_return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("topic[{}] not exist", back.topic));
+  store::MessageIn m;
+  m.topic = back.topic;
+  m.queue_id = back.queue_id;
+  m.flag = record->flag;
+  m.sys_flag = record->sys_flag;
+  m.born_timestamp_ms = record->born_timestamp_ms;
+  m.born_host = to_address(record->born_host);
+  m.store_host = b.store_host;
+  m.reconsume_times = back.reconsume_times;
+  m.body = record->body;
+  // Answered when it is safe: the consumer then forgets the message.
+  store::PutMessageResult put = co_await b.put(m, back.properties);
+  Refusal outcome = refusal_of(b, put.status);
+  if (outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT)
+    co_return r.reply(ResponseCode::SUCCESS);
+  r.reply(ResponseCode::SYSTEM_ERROR, store::name_of(put.status));
+}
+
+Task<std::optional<std::string>> route_retry(Broker& b, int32_t client_version,
+                                             const proto::SendMessageRequestHeader& h, std::string& properties,
+                                             int32_t reconsume_times) {
+  std::string_view group = h.topic.substr(proto::names::retry_prefix.size());
+  const proto::SubscriptionGroupConfig* g = b.groups.find_or_create(group, b.wall_ms());
+  if (g == nullptr) co_return std::nullopt;
+  b.save_new_groups();
+  bool dead = reconsume_times > max_times(*g, client_version, h.max_reconsume_times) ||
+              b.locks.any_held(group, b.now_ns());
+  if (!dead) co_return std::string{};
+  std::string dlq = proto::dlq_topic_of(group);
+  auto made = co_await b.ensure_topic(dlq, 1, read_write);
+  if (!made) co_return std::nullopt;
+  proto::set_property(properties, prop::DELAY, "-1");
+  co_return dlq;
+}
+
+}  // namespace rmq::broker

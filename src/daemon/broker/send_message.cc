@@ -1,0 +1,250 @@
+// SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE: checks in RocketMQ's order (remoting.md 12.1), the topic
+// created when it must be, the properties as the broker stores them, then one put.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "daemon/broker/handlers.h"
+#include "daemon/broker/retry.h"
+#include "proto/batch.h"
+#include "proto/codes.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+namespace prop = proto::prop;
+
+void refuse_unknown_topic(Request& r, std::string_view topic) {
+  r.reply(ResponseCode::TOPIC_NOT_EXIST,
+          fmt::format("topic[{}] not exist, apply first please!\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ "
+                      "for further details.", topic));
+}
+
+void refuse_unknown_group(Request& r, std::string_view group) {
+  r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+          fmt::format("subscription group [{}] does not exist\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ "
+                      "for further details.", group));
+}
+
+namespace {
+
+// A refused send carries MSG_REGION and TRACE_ON as well: the Java client reads them unasked.
+void refuse(Broker& b, Request& r, ResponseCode code, std::string_view remark) {
+  b.stats.now.put_failures++;
+  proto::SendRefusedHeader h{b.config.regionId, b.config.traceOn ? "true" : "false"};
+  r.answer_with(code, h, remark);
+}
+
+// What one pass over the properties of a send finds and makes.
+struct SendProperties {
+  std::string text;  // as stored
+  std::string unique_key;
+  bool wait = true;
+  bool transaction = false;
+  bool timer = false;
+  bool delay_is_number = true;
+};
+
+SendProperties stored_properties(Broker& b, std::string_view from) {
+  SendProperties out;
+  out.text.reserve(from.size() + 128);
+  proto::PropertyReader reader(from);
+  proto::Property p;
+  while (reader.next(&p)) {
+    if (p.name == prop::POP_CK || p.name == prop::CLUSTER || p.name == prop::MSG_REGION || p.name == prop::TRACE_ON)
+      continue;
+    proto::append_property(out.text, p.name, p.value);
+    if (p.name == prop::UNIQ_KEY) out.unique_key = p.value;
+    else if (p.name == prop::WAIT) out.wait = p.value != "false";
+    else if (p.name == prop::TRAN_MSG) out.transaction = p.value == "true" || p.value == "TRUE";
+    else if (p.name.starts_with("TIMER_DEL")) out.timer = true;
+  }
+  if (out.unique_key.empty()) {
+    out.unique_key = b.unique_id();
+    proto::append_property(out.text, prop::UNIQ_KEY, out.unique_key);
+  }
+  proto::append_property(out.text, prop::MSG_REGION, b.config.regionId);
+  proto::append_property(out.text, prop::TRACE_ON, b.config.traceOn ? "true" : "false");
+  proto::append_property(out.text, prop::CLUSTER, b.config.brokerClusterName);
+  return out;
+}
+
+// Names, permissions, topic and queue id. True: go on; else it is answered. `queue_id` gets the queue.
+Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t* queue_id) {
+  const proto::TopicConfig* topic = b.topics.find(h.topic);
+  if (topic == nullptr || b.topics.is_system(h.topic)) {
+    if (auto wrong = proto::invalid_topic_remark(h.topic)) {
+      refuse(b, r, ResponseCode::INVALID_PARAMETER, *wrong);
+      co_return false;
+    }
+    if (proto::is_topic_forbidden_to_send(h.topic)) {
+      refuse(b, r, ResponseCode::NO_PERMISSION, proto::forbidden_to_send_remark(h.topic));
+      co_return false;
+    }
+  }
+  if (topic == nullptr) {
+    Result<void> made;
+    if (proto::is_retry_topic(h.topic)) {
+      made = co_await b.ensure_topic(std::string(h.topic), 1, proto::perm::read | proto::perm::write,
+                                     h.unit_mode ? proto::topic_sys_flag::unit_sub : 0);
+    } else {
+      auto pattern = b.topics.pattern_for(h.topic, h.default_topic, h.default_topic_queue_nums, h.unit_mode);
+      if (!pattern) {
+        refuse(b, r, ResponseCode::TOPIC_NOT_EXIST,
+               fmt::format("topic[{}] not exist, apply first please!\nSee "
+                           "https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.", h.topic));
+        co_return false;
+      }
+      auto changed = co_await b.change_topic(std::move(*pattern));
+      if (!changed) made = std::unexpected(changed.error());
+    }
+    topic = b.topics.find(h.topic);
+    if (!made || topic == nullptr) {
+      refuse(b, r, ResponseCode::SYSTEM_ERROR, "the topic could not be created: its configuration cannot be written");
+      co_return false;
+    }
+  }
+  if (!proto::perm::is_writeable(static_cast<int32_t>(b.config.brokerPermission)) && topic->order) {
+    refuse(b, r, ResponseCode::NO_PERMISSION, fmt::format("the broker[{}] sending message is forbidden", b.config.brokerIP1));
+    co_return false;
+  }
+  if (h.queue_id >= std::max(topic->read_queue_nums, topic->write_queue_nums)) {
+    refuse(b, r, ResponseCode::INVALID_PARAMETER,
+           fmt::format("request queueId[{}] is illegal, TopicConfig [topicName={}, readQueueNums={}, writeQueueNums={}] "
+                       "Producer: {}", h.queue_id, h.topic, topic->read_queue_nums, topic->write_queue_nums,
+                       r.connection().peer_text()));
+    co_return false;
+  }
+  *queue_id = h.queue_id;
+  if (h.queue_id < 0)
+    *queue_id = static_cast<int32_t>(Loop::current().random().below(static_cast<uint64_t>(std::max(1, topic->write_queue_nums))));
+  co_return true;
+}
+
+void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std::string_view ids, int32_t queue_id,
+                 std::string_view unique_key, uint64_t messages) {
+  Refusal outcome = refusal_of(b, put.status);
+  bool stored = outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT;
+  if (!stored) return refuse(b, r, outcome.code, outcome.remark);
+  b.stats.now.put_messages += messages;
+  proto::SendMessageResponseHeader h;
+  h.msg_id = ids;
+  h.queue_id = queue_id;
+  h.queue_offset = put.queue_offset;
+  h.transaction_id = unique_key;
+  h.msg_region = b.config.regionId;
+  h.trace_on = b.config.traceOn ? "true" : "false";
+  r.answer<proto::SendMessage>(outcome.code, h, outcome.remark);
+}
+
+store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
+  store::MessageIn m;
+  m.topic = h.topic;
+  m.queue_id = queue_id;
+  m.flag = h.flag;
+  m.sys_flag = h.sys_flag;
+  m.born_timestamp_ms = h.born_timestamp;
+  m.born_host = r.connection().peer();
+  m.store_host = b.store_host;
+  m.reconsume_times = h.reconsume_times;
+  return m;
+}
+
+// What this broker does not keep yet must not be stored as if it were a plain message.
+bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
+  if (p.transaction) {
+    refuse(b, r, ResponseCode::NO_PERMISSION,
+           fmt::format("the broker[{}] sending transaction message is forbidden", b.config.brokerIP1));
+    return true;
+  }
+  int level = b.delay_level_of(p.text);
+  if (level < 0) {
+    refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: property DELAY is not a number");
+    return true;
+  }
+  if (p.timer && level == 0) {
+    refuse(b, r, ResponseCode::SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false");
+    return true;
+  }
+  return false;
+}
+
+Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
+  store::MessageIn m = message_of(b, r, h, queue_id);
+  m.body = r.body();
+  SendProperties p = stored_properties(b, h.properties.value_or(std::string_view{}));
+  std::string dlq;
+  if (proto::is_retry_topic(h.topic)) {
+    auto where = co_await route_retry(b, r.command.version, h, p.text, m.reconsume_times);
+    if (!where) {
+      refuse(b, r, ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+             fmt::format("subscription group not exist, {}", h.topic.substr(proto::names::retry_prefix.size())));
+      co_return;
+    }
+    dlq = std::move(*where);
+    if (!dlq.empty()) {
+      m.topic = dlq;
+      m.queue_id = 0;
+    }
+  }
+  if (refuse_special(b, r, p)) co_return;
+  if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
+  int32_t shown_queue = m.queue_id;
+  store::PutMessageResult put = co_await b.put(m, p.text, p.wait);
+  char id[proto::offset_id_text_v6];
+  size_t n = proto::format_offset_id(to_host(b.store_host), put.physical_offset, id);
+  answer_send(b, r, put, {id, n}, shown_queue, p.unique_key, 1);
+}
+
+Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
+  if (proto::is_retry_topic(h.topic)) {
+    refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "batch request does not support retry group " + std::string(h.topic));
+    co_return;
+  }
+  if (r.body().size() > static_cast<size_t>(b.config.maxMessageSize))
+    co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
+  std::vector<store::MessageIn> messages;
+  proto::BatchReader reader(r.body());
+  proto::BatchMessage inner;
+  for (;;) {
+    auto more = reader.next(&inner);
+    if (!more) {
+      refuse(b, r, ResponseCode::SYSTEM_ERROR, std::string("the batch is malformed: ") + more.error().where);
+      co_return;
+    }
+    if (!*more) break;
+    messages.push_back(message_of(b, r, h, queue_id));
+    messages.back().flag = inner.flag;
+    messages.back().body = inner.body;
+    messages.back().properties = inner.properties;
+  }
+  if (messages.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
+  auto key = proto::find_property(h.properties.value_or(std::string_view{}), prop::UNIQ_KEY);
+  std::string unique_key = key ? std::string(*key) : b.unique_id();
+  store::PutMessageResult put = co_await b.store.put_batch(messages);
+  std::string ids;
+  ids.reserve(put.physical_offsets.size() * (proto::offset_id_text_v4 + 1));
+  for (int64_t at : put.physical_offsets) {
+    if (!ids.empty()) ids += ',';
+    proto::append_offset_id(ids, to_host(b.store_host), at);
+  }
+  answer_send(b, r, put, ids, queue_id, unique_key, messages.size());
+}
+
+}  // namespace
+
+Task<void> send_message(Broker& b, Request& r, proto::SendMessageRequestHeader h) {
+  int32_t queue_id = 0;
+  bool good = co_await check_send(b, r, h, &queue_id);
+  if (!good) co_return;
+  if (h.batch) co_await send_many(b, r, h, queue_id);
+  else co_await send_single(b, r, h, queue_id);
+}
+
+Task<void> send_batch_message(Broker& b, Request& r, proto::SendMessageRequestHeader h) {
+  h.batch = true;
+  return send_message(b, r, h);
+}
+
+}  // namespace rmq::broker

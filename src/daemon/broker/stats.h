@@ -1,0 +1,35 @@
+// Counters of the broker, and rates over the last 10 s, 60 s and 600 s from samples each second.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace rmq::broker {
+
+struct Counters {
+  uint64_t put_messages = 0;
+  uint64_t put_failures = 0;
+  uint64_t get_found = 0;        // pulls that found something
+  uint64_t get_missed = 0;
+  uint64_t get_transferred = 0;  // messages
+};
+
+class BrokerStats {
+ public:
+  Counters now;
+
+  void sample();  // once a second
+  // "a b c": per second over the last 10, 60 and 600 seconds (as far as there are samples).
+  std::string rates(uint64_t Counters::*what) const;
+  std::string total_get_rates() const;
+  double rate_10s(uint64_t Counters::*what) const { return rate(what, 10); }
+
+ private:
+  static constexpr size_t samples_kept = 601;
+  double rate(uint64_t Counters::*what, size_t seconds) const;
+  std::array<Counters, samples_kept> samples_{};
+  size_t taken_ = 0;
+};
+
+}  // namespace rmq::broker
