@@ -31,6 +31,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  */
 final class Env {
     static final int DEADLINE_S = 90;
+    /** The clients give up after 3 s, which a busy machine may need. */
+    static final int API_TIMEOUT_MS = 20000;
     private static final AtomicInteger NEXT = new AtomicInteger();
 
     final String namesrv;
@@ -75,6 +77,7 @@ final class Env {
             p.setNamesrvAddr(namesrv);
             p.setInstanceName(name("i"));
             p.setSendMsgTimeout(10000);
+            p.setMqClientApiTimeout(API_TIMEOUT_MS);
             p.start();
             onClose(p::shutdown);
             producer = p;
@@ -135,6 +138,7 @@ final class Env {
         c.setInstanceName(name("i"));
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.setPersistConsumerOffsetInterval(1000);
+        c.setMqClientApiTimeout(API_TIMEOUT_MS);
         c.setConsumeThreadMin(4);
         c.setConsumeThreadMax(4);
         onClose(c::shutdown);

@@ -16,6 +16,7 @@ final class Hold {
         c.setNamesrvAddr(namesrv);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.setPersistConsumerOffsetInterval(500);
+        c.setMqClientApiTimeout(Env.API_TIMEOUT_MS);
         c.subscribe(topic, "*");
         AtomicInteger seen = new AtomicInteger();
         c.registerMessageListener((MessageListenerConcurrently) (msgs, context) -> {

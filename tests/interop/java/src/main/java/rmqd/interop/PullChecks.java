@@ -33,6 +33,7 @@ final class PullChecks {
         DefaultMQPullConsumer c = new DefaultMQPullConsumer(group);
         c.setNamesrvAddr(env.namesrv);
         c.setInstanceName(env.name("i"));
+        c.setMqClientApiTimeout(Env.API_TIMEOUT_MS);
         c.start();
         env.onClose(c::shutdown);
         return c;
@@ -117,6 +118,7 @@ final class PullChecks {
         DefaultLitePullConsumer c = new DefaultLitePullConsumer(group);
         c.setNamesrvAddr(env.namesrv);
         c.setInstanceName(env.name("i"));
+        c.setMqClientApiTimeout(Env.API_TIMEOUT_MS);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         env.onClose(c::shutdown);
         return c;

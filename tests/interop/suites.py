@@ -1,0 +1,164 @@
+"""The suites of tests/interop: each runs an unmodified client and yields (check, reason or None)."""
+import hashlib
+import os
+import re
+import subprocess
+import threading
+import time
+
+from harness import CONNECT_TIMEOUT, HERE, OUT, Cluster, Unusable, reference_java, run_tool
+
+JAVA_VERSIONS = {'java55': '5.5.0', 'java49': '4.9.8'}
+_build = threading.Lock()
+
+
+class Place:
+    """Where a suite runs: addresses of a broker, a folder for its files, the processes it may start."""
+
+    def __init__(self, namesrv, broker, directory, procs, say, bench):
+        self.namesrv, self.broker, self.directory, self.procs = namesrv, broker, directory, procs
+        self.say, self.bench = say, bench
+        os.makedirs(directory, exist_ok=True)
+
+
+def sources_hash(folder, *more):
+    h = hashlib.sha256(repr(more).encode())
+    for d, _, files in sorted(os.walk(folder)):
+        for f in sorted(files):
+            with open(os.path.join(d, f), 'rb') as s:
+                h.update(f.encode() + b'\0' + s.read())
+    return h.hexdigest()
+
+
+def built(name, source, build):
+    """Calls build(out) unless out/interop/NAME was built from the same sources; returns out."""
+    out = os.path.join(OUT, name)
+    stamp, want = os.path.join(out, 'stamp'), sources_hash(source)
+    with _build:
+        if os.path.exists(stamp) and open(stamp).read() == want:
+            return out
+        os.makedirs(out, exist_ok=True)
+        build(out)
+        with open(stamp, 'w') as f:
+            f.write(want)
+    return out
+
+
+def java_client(version, home):
+    """The command line that runs the Java checks with one version of the client, without arguments."""
+    source = os.path.join(HERE, 'java')
+
+    def build(out):
+        run_tool(['mvn', '-q', '-B', '-f', os.path.join(source, 'pom.xml'), '-Drocketmq.version=' + version,
+                  '-Dout=' + out, 'compile', 'dependency:copy-dependencies',
+                  '-DoutputDirectory=' + out + '/lib'])
+    out = built('java-' + version, source, build)
+    return ['java', '-Xmx512m', '-XX:TieredStopAtLevel=1', '-Duser.home=' + home,
+            '-Drocketmq.client.logRoot=' + home + '/logs', '-Drocketmq.client.logLevel=WARN',
+            '-Drocketmq.client.localOffsetStoreDir=' + home + '/offsets', CONNECT_TIMEOUT,
+            '-cp', out + '/classes:' + out + '/lib/*', 'rmqd.interop.Main']
+
+
+def go_client():
+    source = os.path.join(HERE, 'go')
+
+    def build(out):
+        run_tool(['go', 'build', '-o', os.path.join(out, 'interop'), '.'], cwd=source)
+    return [os.path.join(built('go', source, build), 'interop')]
+
+
+def run_checks(place, argv, seconds):
+    """Runs a program that prints 'ok NAME' and 'FAILED NAME: reason' and counts at the end."""
+    log = os.path.join(place.directory, 'stderr.log')
+    p = place.procs.start(argv, log, stdout=subprocess.PIPE, text=True)
+    timer = threading.Timer(seconds, p.kill)
+    timer.start()
+    last, ran = '', 0
+    for line in p.stdout:
+        last = line.rstrip('\n')
+        place.say(last)
+        m = re.match(r'(?:ok (\S+)|FAILED (\S+): (.*))', last)
+        if m:
+            ran += 1
+            yield m.group(1) or m.group(2), m.group(3)
+    timer.cancel()
+    place.procs.stop(p)
+    m = re.fullmatch(r'(\d+) passed, (\d+) failed', last)
+    if not m or int(m.group(1)) + int(m.group(2)) != ran or ran == 0:
+        yield 'program', 'did not run to its end (exit code %s, log %s)' % (p.returncode, log)
+
+
+def java(version, *checks):
+    def suite(place):
+        return run_checks(place, java_client(version, place.directory) + [place.namesrv] + list(checks), 1800)
+    return suite
+
+
+def go(place):
+    return run_checks(place, go_client() + [place.namesrv, place.broker], 1200)
+
+
+def numbers(name, text):
+    return [int(x) for x in re.findall(name + r': (\d+)', text)]
+
+
+def bench(place):
+    """The reference's benchmark producer and consumer for a while: no failure, and messages all the time."""
+    seconds, threads = place.bench
+    topic = 'bench_%d_%d' % (os.getpid(), int(time.time()))
+    package = 'org.apache.rocketmq.example.benchmark.'
+    texts = {}
+    running = {}
+    for what, args in (('Producer', ['-w', str(threads)]), ('Consumer', ['-g', 'g_' + topic])):
+        log = os.path.join(place.directory, what + '.log')
+        running[what] = (place.procs.start(
+            reference_java(os.path.join(place.directory, what), package + what, '-n', place.namesrv,
+                           '-t', topic, *args, heap='1g', quick=False), log), log)
+        if what == 'Producer':
+            time.sleep(5)               # it makes the topic that the consumer looks for when it starts
+    time.sleep(seconds)
+    alive = {what: p.poll() is None for what, (p, _) in running.items()}
+    for what, (p, log) in running.items():
+        place.procs.stop(p)
+        with open(log, errors='replace') as f:
+            texts[what] = f.read()
+    want = seconds // 10 - 1
+    for what, rate, failures in (('Producer', 'Send TPS', ('Send Failed', 'Response Failed')),
+                                 ('Consumer', 'Consume TPS', ('Consume Fail',))):
+        rates = numbers(rate, texts[what])
+        bad = ['%s: %d' % (f, max(numbers(f, texts[what]) or [-1])) for f in failures
+               if not numbers(f, texts[what]) or max(numbers(f, texts[what])) > 0]
+        if not alive[what]:
+            reason = 'ended by itself, log %s' % running[what][1]
+        elif len(rates) < max(want, 1):
+            reason = '%d reports in %d s' % (len(rates), seconds)
+        elif bad:
+            reason = ', '.join(bad)
+        elif sum(r > 0 for r in rates) < max(want, 1):
+            reason = 'nothing moved at times: %s %s' % (rate, rates)
+        else:
+            reason = None
+        name = 'bench_' + what.lower()
+        place.say('%s %s: %s %s' % ('FAILED' if reason else 'ok', name, rate, rates))
+        yield name, reason
+
+
+def mixed(place):
+    """A name server of the one with a broker of the other, both ways."""
+    for broker, namesrv, name in (('reference', 'rmqd', 'apache_at_rmq_namesrvd'),
+                                  ('rmqd', 'reference', 'rmqd_at_apache')):
+        place.say('# broker of %s, name server of %s' % (broker, namesrv))
+        try:
+            directory = os.path.join(place.directory, name)
+            cluster = Cluster(place.procs, directory, broker=broker, namesrv=namesrv)
+        except Unusable as e:
+            place.say('FAILED %s: %s' % (name, e))
+            yield name, str(e)
+            continue
+        for version in JAVA_VERSIONS.values():
+            there = Place(cluster.namesrv, cluster.broker, directory + '-' + version, place.procs, place.say,
+                          place.bench)
+            for check, reason in java(version, 'create_topic', 'send_sync', 'send_auto_topic', 'push_shared',
+                                      'retry')(there):
+                yield '%s/%s/%s' % (name, version, check), reason
+        cluster.stop()
