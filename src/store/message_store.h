@@ -48,10 +48,10 @@ class MessageStore {
   // One record, contiguous. Errc::not_found when no record starts there (or it is not confirmed yet).
   Task<Result<LogExtent>> record_at(int64_t physical_offset);
 
-  int64_t min_offset(std::string_view topic, int32_t queue_id) const;  // -1: no such queue
-  int64_t max_offset(std::string_view topic, int32_t queue_id) const;  // 0: no such queue
-  Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);    // ms; -1 when absent
-  Task<int64_t> earliest_store_time(std::string_view topic, int32_t queue_id);           // ms; -1 when empty
+  int64_t min_offset(std::string_view topic, int32_t queue_id) const;                  // -1: no such queue
+  int64_t max_offset(std::string_view topic, int32_t queue_id) const;                  // 0: no such queue
+  Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);  // ms; -1 when absent
+  Task<int64_t> earliest_store_time(std::string_view topic, int32_t queue_id);         // ms; -1 when empty
   enum class Boundary : uint8_t { LOWER, UPPER };
   // LOWER: the smallest offset stored at or after the time, max_offset when all are older. UPPER: the largest
   // stored at or before it, min_offset when all are younger. 0 for a queue that nobody wrote to.

@@ -24,15 +24,15 @@ enum class FlushDiskType : uint8_t {
 };
 
 struct StoreOptions {
-  std::string root;            // storePathRootDir
-  std::string commit_log_dir;  // storePathCommitLog; empty: <root>/commitlog
+  std::string root;                             // storePathRootDir
+  std::string commit_log_dir;                   // storePathCommitLog; empty: <root>/commitlog
   uint64_t commit_log_file_bytes = 1u << 30;    // mappedFileSizeCommitLog; a multiple of 4096
   uint32_t consume_queue_file_units = 300'000;  // mappedFileSizeConsumeQueue / 20
   FlushDiskType flush = FlushDiskType::SYNC_FLUSH;
-  uint32_t flush_interval_ms = 500;         // ASYNC_FLUSH: device sync at least this often
-  uint64_t memory_bytes = 64u << 20;        // recent tail and read cache together, allocated on demand
+  uint32_t flush_interval_ms = 500;          // ASYNC_FLUSH: device sync at least this often
+  uint64_t memory_bytes = 64u << 20;         // recent tail and read cache together, allocated on demand
   uint64_t unflushed_bytes_max = 32u << 20;  // more appended but not yet written than this: puts wait
-  uint32_t max_message_bytes = 4u << 20;    // maxMessageSize; set_max_message_bytes() changes it later
+  uint32_t max_message_bytes = 4u << 20;     // maxMessageSize; set_max_message_bytes() changes it later
   // How many records, and bytes, one get() answers: maxTransfer{Count,Bytes}OnMessageIn{Memory,Disk}.
   uint32_t transfer_count_in_memory = 32;
   uint32_t transfer_bytes_in_memory = 256u << 10;
@@ -41,11 +41,11 @@ struct StoreOptions {
   // Nearer to the end of the log than this counts as "in memory" for those limits and for in_memory(), as
   // RocketMQ's accessMessageInMemoryMaxRatio of the machine's memory does. 0: 40 % of physical memory.
   uint64_t in_memory_distance_bytes = 0;
-  uint32_t sync_flush_timeout_ms = 5000;     // syncFlushTimeout: then a put resolves FLUSH_DISK_TIMEOUT
-  uint64_t zero_ahead_bytes = 64u << 20;     // how far ahead of the log's end its files are written with zeros
-  uint32_t queue_write_interval_ms = 1000;   // units go to the ConsumeQueue files at least this often
-  uint32_t checkpoint_interval_ms = 5000;    // queues synced and checkpoint written at least this often
-  uint32_t open_queue_files_max = 2048;      // file descriptors kept open for ConsumeQueue files
+  uint32_t sync_flush_timeout_ms = 5000;    // syncFlushTimeout: then a put resolves FLUSH_DISK_TIMEOUT
+  uint64_t zero_ahead_bytes = 64u << 20;    // how far ahead of the log's end its files are written with zeros
+  uint32_t queue_write_interval_ms = 1000;  // units go to the ConsumeQueue files at least this often
+  uint32_t checkpoint_interval_ms = 5000;   // queues synced and checkpoint written at least this often
+  uint32_t open_queue_files_max = 2048;     // file descriptors kept open for ConsumeQueue files
 };
 
 // In RocketMQ's order: the numbers are not on the wire, the names are.
@@ -218,40 +218,40 @@ struct LatencyHistogram {
 };
 
 struct RecoveryStats {
-  bool clean = false;               // the last process stopped in order
-  bool queues_rebuilt = false;      // ConsumeQueues were made anew from the whole log
-  int64_t scanned_from = 0;         // physical offsets
+  bool clean = false;           // the last process stopped in order
+  bool queues_rebuilt = false;  // ConsumeQueues were made anew from the whole log
+  int64_t scanned_from = 0;     // physical offsets
   int64_t scanned_to = 0;
-  uint64_t records = 0;             // checked and dispatched
-  int64_t torn_at = -1;             // where a torn tail was cut; -1: nothing was cut
-  uint64_t torn_bytes = 0;          // how far bytes other than zero reached behind it
+  uint64_t records = 0;     // checked and dispatched
+  int64_t torn_at = -1;     // where a torn tail was cut; -1: nothing was cut
+  uint64_t torn_bytes = 0;  // how far bytes other than zero reached behind it
   int64_t duration_ms = 0;
 };
 
 struct StoreStats {
-  uint64_t puts = 0;                // messages
-  uint64_t put_bytes = 0;           // of records
+  uint64_t puts = 0;       // messages
+  uint64_t put_bytes = 0;  // of records
   uint64_t put_failures = 0;
-  uint64_t puts_waited = 0;         // for room or for the next file
+  uint64_t puts_waited = 0;  // for room or for the next file
   uint64_t gets = 0;
   uint64_t get_messages = 0;
   uint64_t get_bytes = 0;
   uint64_t get_misses = 0;
   uint64_t log_writes = 0;
-  uint64_t log_write_bytes = 0;     // of the device: whole blocks
+  uint64_t log_write_bytes = 0;  // of the device: whole blocks
   LatencyHistogram log_write;
-  uint64_t log_syncs = 0;           // ASYNC_FLUSH and fallback
+  uint64_t log_syncs = 0;  // ASYNC_FLUSH and fallback
   uint64_t zeroed_bytes = 0;
-  uint64_t log_reads = 0;           // from the device
+  uint64_t log_reads = 0;  // from the device
   uint64_t log_read_bytes = 0;
   uint64_t queue_writes = 0;
   uint64_t queue_write_bytes = 0;
   uint64_t queue_reads = 0;
   uint64_t checkpoints = 0;
   uint64_t queues = 0;
-  uint64_t unwritten_units = 0;     // dispatched, not yet in their ConsumeQueue file
-  uint64_t memory_bytes = 0;        // log memory alive: tail, cache, and what extents hold beyond them
-  bool direct_io = true;            // false: the file system has no O_DIRECT
+  uint64_t unwritten_units = 0;  // dispatched, not yet in their ConsumeQueue file
+  uint64_t memory_bytes = 0;     // log memory alive: tail, cache, and what extents hold beyond them
+  bool direct_io = true;         // false: the file system has no O_DIRECT
   RecoveryStats recovery;
 };
 

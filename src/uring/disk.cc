@@ -105,6 +105,7 @@ class UringFile final : public File {
   Task<Result<void>> allocate(uint64_t offset, uint64_t bytes) override;
   Task<Result<void>> truncate(uint64_t bytes) override;
   Task<Result<uint64_t>> size() override;
+  Task<Result<void>> lock() override;
   Task<void> close() override;
 
  private:
@@ -189,6 +190,18 @@ Task<Result<uint64_t>> UringFile::size() {
     if (r < 0) co_return fail_errno(r, "statx");
     co_return uint64_t{st.stx_size};
   }
+}
+
+// An open file description lock: it conflicts with the POSIX locks of others, and closing another
+// descriptor of the same file does not lose it. It does not block, so it needs no ring.
+Task<Result<void>> UringFile::lock() {
+  struct flock l {};
+  l.l_type = F_WRLCK;
+  l.l_whence = SEEK_SET;
+  if (::fcntl(fd_, F_OFD_SETLK, &l) == 0) co_return Result<void>();
+  if (errno == EAGAIN || errno == EACCES) co_return fail(Errc::exists, "file lock", errno);
+  if (errno == ENOLCK || errno == EINVAL) co_return fail(Errc::unsupported, "file lock", errno);
+  co_return fail_errno(errno, "file lock");
 }
 
 Task<void> UringFile::close() {

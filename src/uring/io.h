@@ -49,6 +49,9 @@ class File {
   virtual Task<Result<void>> allocate(uint64_t offset, uint64_t bytes) = 0;
   virtual Task<Result<void>> truncate(uint64_t bytes) = 0;
   virtual Task<Result<uint64_t>> size() = 0;
+  // Takes the file for this process until it is closed; also keeps out holders of fcntl locks (Java's
+  // FileLock). Never waits: Errc::exists when somebody else has it, Errc::unsupported without locks.
+  virtual Task<Result<void>> lock() { co_return fail(Errc::unsupported, "file locks"); }
   virtual Task<void> close() = 0;
 };
 

@@ -1,0 +1,428 @@
+#include "store/commit_log.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+#include "proto/record.h"
+
+namespace rmq::store {
+
+namespace {
+constexpr uint64_t block = disk_block_bytes;
+uint64_t align_down(uint64_t v) {
+  return v & ~(block - 1);
+}
+uint64_t align_up(uint64_t v) {
+  return align_down(v + block - 1);
+}
+size_t chunk_bytes_for(uint64_t file_bytes) {
+  return std::gcd<uint64_t>(file_bytes, log_chunk_bytes_max);
+}
+}  // namespace
+
+LogOwner::~LogOwner() = default;
+
+CommitLog::CommitLog(Disk& disk, const StoreOptions& o, StoreStats& stats, LogOwner& owner)
+    : options_(o),
+      stats_(stats),
+      owner_(owner),
+      segments_(disk, o.commit_log_dir, o.commit_log_file_bytes, stats),
+      cache_(chunk_bytes_for(o.commit_log_file_bytes), o.memory_bytes),
+      bounce_(LogMemory::create(block, cache_.live_counter())) {}
+
+CommitLog::~CommitLog() {
+  std::free(scratch_);
+  bounce_->unref();
+  if (zeros_ != nullptr) zeros_->unref();
+}
+
+Task<Result<void>> CommitLog::begin_at(uint64_t end, uint64_t zeroed_to) {
+  if (segments_.find(end) == nullptr) {
+    auto made = co_await segments_.create(end);
+    if (!made) co_return made;
+  }
+  append_ = written_ = flushed_ = end;
+  append_segment_ = segments_.find(end);
+  file_end_ = append_segment_->base + segments_.file_bytes();
+  zeroed_ = std::max(zeroed_to, align_up(end));
+  cache_.set_written(end);
+  uint64_t index = cache_.index_of(end);
+  uint64_t begin = index * cache_.chunk_bytes();
+  if (end != begin) {
+    LogMemory& m = cache_.open_tail(index);
+    MutableBytes into(m.data(), align_up(end - begin));
+    auto n = co_await append_segment_->file->read(begin - append_segment_->base, into);
+    if (!n) co_return std::unexpected(n.error());
+    if (*n != into.size()) co_return fail(Errc::corrupt, "a commitlog file ends too early");
+  }
+  plan_prepare();
+  co_return Result<void>();
+}
+
+void CommitLog::start(Scope& tasks) {
+  tasks.spawn(flush_loop());
+  tasks.spawn(prepare_loop());
+  if (options_.flush == FlushDiskType::ASYNC_FLUSH) tasks.spawn(sync_loop());
+}
+
+Task<Result<void>> CommitLog::stop() {
+  while (!failed_ && written_ < append_) co_await drained_.wait();
+  Result<void> r = failed_ ? fail(Errc::io, "the log could not be written") : Result<void>();
+  if (r) r = co_await sync();
+  stopping_ = true;
+  stop_.set();
+  flush_work_.set();
+  prepare_work_.set();
+  co_return r;
+}
+
+Task<void> CommitLog::close() {
+  co_await segments_.close();
+}
+
+void CommitLog::fail_log(const Error& e) {
+  if (failed_) return;
+  failed_ = true;
+  drained_.notify();
+  owner_.log_failed(e);
+}
+
+// ---- appending ---------------------------------------------------------------------------------------
+
+CommitLog::Room CommitLog::room_for(size_t bytes) const {
+  if (append_ != written_ && append_ - written_ + bytes > options_.unflushed_bytes_max) return Room::wait;
+  bool fits = append_ + bytes + proto::blank_record_bytes <= file_end_;
+  if (fits || segments_.end_base() > file_end_) return Room::ok;
+  return no_next_file_ ? Room::no_file : Room::wait;
+}
+
+LogMemory& CommitLog::tail_memory(uint64_t physical) {
+  uint64_t index = cache_.index_of(physical);
+  LogMemory* m = cache_.find(index);
+  return m != nullptr ? *m : cache_.open_tail(index);
+}
+
+void CommitLog::copy_in(uint64_t physical, Bytes from) {
+  while (!from.empty()) {
+    size_t at = physical % cache_.chunk_bytes();
+    size_t n = std::min(from.size(), cache_.chunk_bytes() - at);
+    std::memcpy(tail_memory(physical).data() + at, from.data(), n);
+    physical += n;
+    from = from.subspan(n);
+  }
+}
+
+// Ends the current file with a blank record. The rest of its last chunk becomes zero, as in the file.
+void CommitLog::seal_file(uint64_t file_end) {
+  std::byte blank[proto::blank_record_bytes];
+  proto::encode_blank_record(blank, static_cast<uint32_t>(file_end - append_));
+  copy_in(append_, blank);
+  append_segment_->data_end = append_ + sizeof blank;
+  size_t at = append_segment_->data_end % cache_.chunk_bytes();
+  if (at != 0) std::memset(tail_memory(append_segment_->data_end).data() + at, 0, cache_.chunk_bytes() - at);
+  append_ = file_end;
+  append_segment_ = segments_.find(append_);
+  file_end_ = append_ + segments_.file_bytes();
+}
+
+int64_t CommitLog::open_run(size_t bytes) {
+  if (append_ + bytes + proto::blank_record_bytes > file_end_) seal_file(file_end_);
+  return static_cast<int64_t>(append_);
+}
+
+MutableBytes CommitLog::record_memory(size_t bytes) {
+  size_t at = append_ % cache_.chunk_bytes();
+  if (at + bytes <= cache_.chunk_bytes()) {
+    scratch_used_ = 0;
+    return {tail_memory(append_).data() + at, bytes};
+  }
+  if (scratch_bytes_ < bytes) {
+    std::free(scratch_);
+    scratch_bytes_ = align_up(bytes);
+    scratch_ = static_cast<std::byte*>(std::malloc(scratch_bytes_));
+    check(scratch_ != nullptr);
+  }
+  scratch_used_ = bytes;
+  return {scratch_, bytes};
+}
+
+void CommitLog::appended(size_t bytes) {
+  if (scratch_used_ != 0) {
+    check(scratch_used_ == bytes);
+    copy_in(append_, {scratch_, bytes});
+  }
+  append_ += bytes;
+  if (append_ >= prepare_at_) prepare_work_.set();
+}
+
+// ---- writing -----------------------------------------------------------------------------------------
+
+bool CommitLog::next_batch(Batch& b) {
+  if (written_ >= append_) return false;
+  b.segment = segments_.find(written_);
+  check(b.segment != nullptr);
+  uint64_t data_end = std::min(append_, b.segment->data_end);
+  b.begin = align_down(written_);
+  b.end = std::min(data_end, b.begin + log_write_bytes_max);
+  return true;
+}
+
+void CommitLog::fill_iovecs(const Batch& b) {
+  iovecs_.clear();
+  uint64_t full_end = align_down(b.end);
+  for (uint64_t p = b.begin; p < full_end;) {
+    size_t at = p % cache_.chunk_bytes();
+    size_t n = std::min<uint64_t>(full_end - p, cache_.chunk_bytes() - at);
+    iovecs_.push_back({tail_memory(p).data() + at, n});
+    p += n;
+  }
+  if (full_end == b.end) return;
+  size_t n = b.end - full_end;
+  std::memcpy(bounce_->data(), tail_memory(full_end).data() + full_end % cache_.chunk_bytes(), n);
+  std::memset(bounce_->data() + n, 0, block - n);
+  iovecs_.push_back({bounce_->data(), block});
+}
+
+Task<Result<void>> CommitLog::write_batch(const Batch& b) {
+  bool sync_flush = options_.flush == FlushDiskType::SYNC_FLUSH;
+  Durability d = sync_flush ? Durability::on_media : Durability::none;
+  co_return co_await b.segment->file->write(b.begin - b.segment->base, iovecs_, d);
+}
+
+void CommitLog::batch_written(const Batch& b) {
+  written_ = b.end == b.segment->data_end ? b.segment->base + segments_.file_bytes() : b.end;
+  zeroed_ = std::max(zeroed_, align_up(written_));
+  if (options_.flush == FlushDiskType::SYNC_FLUSH) flushed_ = written_;
+  cache_.set_written(written_);
+  stats_.log_writes++;
+  stats_.log_write_bytes += align_up(b.end) - b.begin;
+}
+
+Task<void> CommitLog::flush_loop() {
+  Batch b;
+  for (;;) {
+    while (!failed_ && !next_batch(b)) {
+      drained_.notify();
+      if (stopping_) co_return;
+      co_await flush_work_.wait();
+    }
+    if (failed_) co_return;
+    if (align_up(b.end) > zero_busy_from_) {  // rare: appends have caught up with the zeros
+      co_await zero_done_.wait();
+      continue;
+    }
+    fill_iovecs(b);
+    int64_t began_ns = Loop::current().clock().mono_ns();
+    auto r = co_await write_batch(b);
+    if (!r) {
+      fail_log(r.error());
+      co_return;
+    }
+    stats_.log_write.add_ns(Loop::current().clock().mono_ns() - began_ns);
+    batch_written(b);
+    owner_.log_advanced();
+  }
+}
+
+Task<Result<void>> CommitLog::sync() {
+  co_await sync_one_.acquire();
+  uint64_t target = written_;
+  Result<void> r;
+  while (r && flushed_ < target) {
+    std::shared_ptr<Segment> s = segments_.find(flushed_);
+    r = co_await s->file->sync();
+    stats_.log_syncs++;
+    if (r) flushed_ = std::max(flushed_, std::min(target, s->base + segments_.file_bytes()));
+  }
+  sync_one_.release();
+  if (!r)
+    fail_log(r.error());
+  else
+    owner_.log_advanced();
+  co_return r;
+}
+
+Task<void> CommitLog::sync_loop() {
+  while (!stop_.is_set() && !failed_) {
+    if (append_ == flushed_) {
+      co_await flush_work_.wait();  // an append: then its time begins
+      if (stop_.is_set()) co_return;
+    }
+    bool stopped = co_await stop_.wait_for(options_.flush_interval_ms * ns_per_ms);
+    if (stopped) co_return;
+    auto r = co_await sync();
+    if (!r) co_return;
+  }
+}
+
+// ---- ahead of the end --------------------------------------------------------------------------------
+
+bool CommitLog::needs_next_file() const {
+  return segments_.end_base() == file_end_ && file_end_ - append_ <= segments_.file_bytes() / 2;
+}
+
+bool CommitLog::needs_zeros() const {
+  uint64_t from = std::max(zeroed_, align_up(append_));
+  return from < segments_.end_base() && from - append_ < options_.zero_ahead_bytes;
+}
+
+// Half of the zeros are used up, or half of the file: whatever appending reaches first.
+void CommitLog::plan_prepare() {
+  uint64_t at = UINT64_MAX;
+  if (segments_.end_base() == file_end_) at = file_end_ - segments_.file_bytes() / 2;
+  if (options_.zero_ahead_bytes != 0 && zeroed_ < segments_.end_base()) {
+    uint64_t half = options_.zero_ahead_bytes / 2;
+    at = std::min(at, zeroed_ > half ? zeroed_ - half : 0);
+  }
+  prepare_at_ = at;
+}
+
+Task<void> CommitLog::create_next() {
+  auto r = co_await segments_.create(file_end_);
+  no_next_file_ = !r;
+  owner_.log_advanced();
+  if (!r) {
+    bool stopped = co_await stop_.wait_for(ns_per_s);  // full disk, most likely: it may get better
+    (void)stopped;
+  }
+}
+
+Task<void> CommitLog::zero_step() {
+  if (zeros_ == nullptr) {
+    zeros_ = LogMemory::create(zero_buffer_bytes, cache_.live_counter());
+    std::memset(zeros_->data(), 0, zeros_->bytes());
+  }
+  uint64_t from = std::max(zeroed_, align_up(append_));
+  // Overtaken by appends: leave them some room, or each would wait for zeros that it overwrites at once.
+  if (from != zeroed_ && append_ != written_) from = std::min(from + zero_step_bytes, file_end_ - block);
+  std::shared_ptr<Segment> s = segments_.find(from);
+  uint64_t to = std::min({from + zero_step_bytes, s->base + segments_.file_bytes(),
+                          align_up(append_ + std::max(options_.zero_ahead_bytes, from - append_ + block))});
+  std::vector<iovec> v;
+  for (uint64_t p = from; p < to; p += zero_buffer_bytes)
+    v.push_back({zeros_->data(), std::min<uint64_t>(zero_buffer_bytes, to - p)});
+  zero_busy_from_ = from;
+  auto r = co_await s->file->write(from - s->base, v, Durability::on_media);
+  zero_busy_from_ = UINT64_MAX;
+  zero_done_.notify();
+  if (!r) {
+    fail_log(r.error());
+    co_return;
+  }
+  zeroed_ = std::max(zeroed_, to);
+  stats_.zeroed_bytes += to - from;
+}
+
+Task<void> CommitLog::prepare_loop() {
+  while (!stopping_ && !failed_) {
+    if (needs_next_file()) {
+      co_await create_next();
+      continue;
+    }
+    if (needs_zeros()) {
+      co_await zero_step();
+      // Commits come first: the further the zeros are ahead, the longer the pause.
+      bool near = zeroed_ < append_ + options_.zero_ahead_bytes / 4;
+      bool stopped = co_await stop_.wait_for(near ? 0 : 5 * ns_per_ms);
+      if (stopped) co_return;
+      continue;
+    }
+    plan_prepare();
+    prepare_work_.reset();
+    if (append_ >= prepare_at_) continue;
+    co_await prepare_work_.wait();
+  }
+}
+
+// ---- reading -----------------------------------------------------------------------------------------
+
+CommitLog::Piece CommitLog::in_memory(uint64_t physical, size_t bytes) {
+  LogMemory* m = cache_.find(cache_.index_of(physical));
+  if (m == nullptr) return {};
+  size_t at = physical % cache_.chunk_bytes();
+  return {m, m->data() + at, std::min(bytes, cache_.chunk_bytes() - at)};
+}
+
+Task<Result<void>> CommitLog::read_chunk(uint64_t index) {
+  uint64_t begin = index * cache_.chunk_bytes();
+  std::shared_ptr<Segment> s = segments_.find(begin);
+  if (s == nullptr) co_return fail(Errc::not_found, "commitlog file");
+  LogMemory* m = cache_.take();
+  auto n = co_await s->file->read(begin - s->base, {m->data(), m->bytes()});
+  stats_.log_reads++;
+  if (!n || *n != m->bytes()) {
+    m->unref();
+    if (!n) co_return std::unexpected(n.error());
+    co_return fail(Errc::corrupt, "a commitlog file ends too early");
+  }
+  stats_.log_read_bytes += *n;
+  cache_.insert(index, m);
+  co_return Result<void>();
+}
+
+Task<Result<void>> CommitLog::load(uint64_t physical) {
+  uint64_t index = cache_.index_of(physical);
+  while (cache_.find(index) == nullptr) {
+    auto it = loading_.find(index);
+    if (it != loading_.end()) {
+      std::shared_ptr<Event> done = it->second;
+      co_await done->wait();
+      continue;  // it may have failed, or be evicted again
+    }
+    auto done = std::make_shared<Event>();
+    loading_.emplace(index, done);
+    auto r = co_await read_chunk(index);
+    loading_.erase(index);
+    done->set();
+    if (!r) co_return r;
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> CommitLog::copy(uint64_t physical, MutableBytes into) {
+  while (!into.empty()) {
+    Piece p = in_memory(physical, into.size());
+    if (p.memory != nullptr) {
+      std::memcpy(into.data(), p.data, p.bytes);
+      physical += p.bytes;
+      into = into.subspan(p.bytes);
+      continue;
+    }
+    std::shared_ptr<Segment> s = segments_.find(physical);
+    if (s == nullptr) co_return fail(Errc::not_found, "commitlog file");
+    size_t chunk_left = cache_.chunk_bytes() - physical % cache_.chunk_bytes();
+    size_t n = std::min(into.size(), chunk_left);
+    uint64_t begin = align_down(physical), end = align_up(physical + n);
+    LogMemory* m = LogMemory::create(end - begin, cache_.live_counter());
+    auto got = co_await s->file->read(begin - s->base, {m->data(), m->bytes()});
+    stats_.log_reads++;
+    bool whole = got && *got == m->bytes();
+    if (whole) std::memcpy(into.data(), m->data() + (physical - begin), n);
+    m->unref();
+    if (!got) co_return std::unexpected(got.error());
+    if (!whole) co_return fail(Errc::corrupt, "a commitlog file ends too early");
+    stats_.log_read_bytes += end - begin;
+    physical += n;
+    into = into.subspan(n);
+  }
+  co_return Result<void>();
+}
+
+Task<Result<LogExtent>> CommitLog::read(uint64_t physical, size_t bytes) {
+  Piece p = in_memory(physical, bytes);
+  if (p.memory != nullptr && p.bytes == bytes) co_return LogExtent(*p.memory, p.data, bytes);
+  LogMemory* m = LogMemory::create(align_up(bytes), cache_.live_counter());
+  auto r = co_await copy(physical, {m->data(), bytes});
+  if (!r) {
+    m->unref();
+    co_return std::unexpected(r.error());
+  }
+  LogExtent e(*m, m->data(), bytes);
+  m->unref();
+  co_return e;
+}
+
+}  // namespace rmq::store

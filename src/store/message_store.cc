@@ -1,0 +1,530 @@
+#include "store/message_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "proto/record.h"
+#include "store/recovery.h"
+#include "store/store_impl.h"
+
+namespace rmq::store {
+
+namespace {
+
+constexpr size_t record_overhead_max = 64u << 10;  // a record is at most maxMessageSize and this
+constexpr uint64_t zero_ahead_min = 64u << 10;
+
+uint64_t physical_memory_bytes() {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 1ull << 30;
+}
+
+proto::Host host_of(const Address& a) {
+  proto::Host h;
+  std::memcpy(h.address.data(), a.ip, sizeof a.ip);
+  h.port = a.port;
+  h.v6 = a.v6;
+  return h;
+}
+
+proto::RecordFields fields_of(const MessageIn& m) {
+  return {.topic = m.topic,
+          .body = m.body,
+          .properties = m.properties,
+          .queue_id = m.queue_id,
+          .flag = m.flag,
+          .sys_flag = m.sys_flag,
+          .born_timestamp_ms = m.born_timestamp_ms,
+          .born_host = host_of(m.born_host),
+          .store_host = host_of(m.store_host),
+          .reconsume_times = m.reconsume_times,
+          .prepared_transaction_offset = m.prepared_transaction_offset};
+}
+
+bool is_visible(int32_t sys_flag) {
+  int32_t type = proto::sys_flag::transaction_of(sys_flag);
+  return type == proto::sys_flag::transaction_none || type == proto::sys_flag::transaction_commit;
+}
+
+int64_t tags_code_of(const MessageIn& m) {
+  if (m.tags_code) return *m.tags_code;
+  auto tags = proto::find_property(m.properties, proto::prop::TAGS);
+  return tags ? proto::tags_code_of(*tags) : 0;
+}
+
+std::string parent_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+StoreOptions completed(StoreOptions o) {
+  if (o.commit_log_dir.empty()) o.commit_log_dir = o.root + "/commitlog";
+  if (o.zero_ahead_bytes != 0) o.zero_ahead_bytes = std::max(o.zero_ahead_bytes, zero_ahead_min);
+  if (o.in_memory_distance_bytes == 0) o.in_memory_distance_bytes = physical_memory_bytes() / 5 * 2;
+  return o;
+}
+
+}  // namespace
+
+void PendingRing::push(const PendingRecord& p) {
+  if (size() == ring_.size()) {
+    std::vector<PendingRecord> bigger(std::max<size_t>(256, ring_.size() * 2));
+    for (size_t i = head_; i != tail_; i++) bigger[i & (bigger.size() - 1)] = ring_[i & (ring_.size() - 1)];
+    ring_ = std::move(bigger);
+  }
+  ring_[tail_++ & (ring_.size() - 1)] = p;
+}
+
+MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
+    : disk_(disk),
+      options_(completed(std::move(o))),
+      queue_files_(disk, options_, stats_, table_),
+      checkpoint_files_(disk, options_.root),
+      log_(disk, options_, stats_, *this) {}
+
+MessageStore::Impl::~Impl() {
+  for (; !pending_.empty(); pending_.pop()) pending_.front().queue->refs--;  // only after a failure
+}
+
+// ---- opening -----------------------------------------------------------------------------------------
+
+// The names of the directories themselves. What is above the root may be none of ours to open.
+Task<Result<void>> MessageStore::Impl::sync_parents() {
+  CO_TRY(co_await disk_.sync_dir(options_.root));
+  CO_TRY(co_await disk_.sync_dir(parent_of(options_.commit_log_dir)));
+  auto above = co_await disk_.sync_dir(parent_of(options_.root));
+  if (!above && above.error().sys != EACCES && above.error().sys != EPERM) co_return above;
+  co_return Result<void>();
+}
+
+Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
+  if (options_.commit_log_file_bytes == 0 || options_.commit_log_file_bytes % disk_block_bytes != 0)
+    co_return rmq::fail(Errc::bad_input, "mappedFileSizeCommitLog is not a multiple of 4096");
+  if (options_.consume_queue_file_units == 0)
+    co_return rmq::fail(Errc::bad_input, "mappedFileSizeConsumeQueue is less than one unit");
+  int64_t began_ns = Loop::current().clock().mono_ns();
+  CO_TRY(co_await disk_.make_dirs(options_.root));
+  CO_TRY(co_await disk_.make_dirs(options_.commit_log_dir));
+  CO_TRY(co_await disk_.make_dirs(options_.root + "/consumequeue"));
+  CO_TRY(co_await checkpoint_files_.lock());
+  CO_TRY(co_await sync_parents());
+  CO_TRY(co_await checkpoint_files_.load());
+  CO_TRY(co_await log_.segments().load());
+  Recovery recovery(stats_, log_, table_, queue_files_, checkpoint_files_, progress);
+  CO_TRY_VAR(out, co_await recovery.run());
+  CO_TRY(co_await log_.begin_at(out.end, out.zeroed_to));
+  confirm_ = out.end;
+  last_store_ms_ = confirmed_store_ms_ = out.last_store_timestamp_ms;
+  log_.start(tasks_);
+  auto saved = co_await save_checkpoint(false);
+  if (!saved) co_return std::unexpected(saved.error());
+  CO_TRY(co_await checkpoint_files_.mark_running());
+  own_tasks_.spawn(checkpoint_loop());
+  own_tasks_.spawn(queue_loop());
+  own_tasks_.spawn(watch_loop());
+  accepting_ = true;
+  stats_.recovery.duration_ms = (Loop::current().clock().mono_ns() - began_ns) / ns_per_ms;
+  if (progress != nullptr) progress->on_progress(100, static_cast<int64_t>(out.end));
+  co_return Result<void>();
+}
+
+Task<Result<std::unique_ptr<MessageStore>>> MessageStore::open(Disk& disk, StoreOptions options,
+                                                               RecoveryProgress* progress) {
+  std::unique_ptr<MessageStore> store(new MessageStore(std::make_unique<Impl>(disk, std::move(options))));
+  auto r = co_await store->impl_->open(progress);
+  if (!r) {
+    store->impl_->failed_ = true;  // nothing to write at the end
+    co_await store->impl_->shutdown();
+    co_return std::unexpected(r.error());
+  }
+  co_return store;
+}
+
+// ---- putting -----------------------------------------------------------------------------------------
+
+PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& bytes) const {
+  constexpr std::string_view retry = "%RETRY%";
+  bool long_ok = m.topic.starts_with(retry);
+  size_t topic_max = long_ok ? limits::long_topic_bytes_max : limits::topic_bytes_max;
+  bool sane = !m.topic.empty() && m.topic.size() <= topic_max && m.queue_id >= 0 && !m.body.empty();
+  if (!sane || m.body.size() > options_.max_message_bytes) return PutMessageStatus::MESSAGE_ILLEGAL;
+  if (m.properties.size() > limits::properties_bytes_max) return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
+  size_t n = proto::record_size(fields_of(m));
+  if (n > options_.max_message_bytes + record_overhead_max) return PutMessageStatus::MESSAGE_ILLEGAL;
+  bytes += n;
+  return PutMessageStatus::PUT_OK;
+}
+
+void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w) {
+  PutMessageResult& r = *w.result;
+  proto::RecordFields f = fields_of(m);
+  ConsumeQueue* q = is_visible(m.sys_flag) ? &table_.get_or_create(m.topic, m.queue_id) : nullptr;
+  f.queue_offset = q != nullptr ? q->next_offset : 0;
+  f.physical_offset = static_cast<int64_t>(log_.appended_offset());
+  f.store_timestamp_ms = now_ms;
+  size_t n = proto::record_size(f);
+  size_t written = proto::encode_record(f, log_.record_memory(n));
+  check(written == n);
+  log_.appended(n);
+  if (q != nullptr) {
+    q->next_offset++;
+    q->refs++;
+    pending_.push(
+        {log_.appended_offset(), q, f.queue_offset, tags_code_of(m), now_ms, static_cast<int32_t>(n)});
+  }
+  if (r.physical_offset < 0) {
+    r.physical_offset = f.physical_offset;
+    r.queue_offset = f.queue_offset;
+  }
+  if (w.batch) r.physical_offsets.push_back(f.physical_offset);
+  stats_.puts++;
+  stats_.put_bytes += n;
+}
+
+void MessageStore::Impl::append(PutWaiter& w) {
+  int64_t now_ms = last_store_ms_ = std::max(last_store_ms_, Loop::current().wall_ms());
+  if (w.batch) w.result->physical_offsets.reserve(w.messages.size());
+  log_.open_run(w.total_bytes);
+  for (const MessageIn& m : w.messages) append_one(m, now_ms, w);
+  w.result->store_timestamp_ms = now_ms;
+  w.result->total_bytes = static_cast<int32_t>(w.total_bytes);
+  w.result->status = PutMessageStatus::PUT_OK;
+  w.end = log_.appended_offset();
+  w.appended = true;
+  log_.kick();
+}
+
+// False: wait; or, with `refused` changed, there will be no room.
+bool MessageStore::Impl::room_now(size_t bytes, PutMessageStatus& refused) const {
+  if (pending_.size() >= pending_records_max || table_.unwritten_units() >= unwritten_units_max) return false;
+  switch (log_.room_for(bytes)) {
+    case CommitLog::Room::ok:
+      return true;
+    case CommitLog::Room::wait:
+      return false;
+    case CommitLog::Room::no_file:
+      refused = PutMessageStatus::CREATE_MAPPED_FILE_FAILED;
+      return false;
+  }
+  return false;
+}
+
+// Appends what waits for room, in order, on behalf of those who wait: the order in which they are resumed
+// does not matter then.
+void MessageStore::Impl::admit_waiting() {
+  while (!room_waiters_.empty()) {
+    auto& w = static_cast<PutWaiter&>(*room_waiters_.front());
+    PutMessageStatus refused = PutMessageStatus::PUT_OK;
+    if (room_now(w.total_bytes, refused)) {
+      append(w);
+      if (w.wait) {
+        room_waiters_.remove(w);
+        confirm_waiters_.add(w);
+        continue;
+      }
+    } else if (refused != PutMessageStatus::PUT_OK) {
+      w.result->status = refused;
+    } else {
+      return;
+    }
+    Loop::current().fire(w, WaitResult::notified);
+  }
+}
+
+namespace {
+// Suspends a put: for room, or, when it is appended, for the confirm offset.
+struct PutWait {
+  WaitList& list;
+  PutWaiter& waiter;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) {
+    waiter.coroutine = h;
+    list.add(waiter);
+  }
+  void await_resume() const noexcept {}
+};
+}  // namespace
+
+Task<PutMessageResult> MessageStore::Impl::put_all(std::span<const MessageIn> messages, bool batch,
+                                                   bool wait) {
+  PutMessageResult r;
+  PutWaiter w;
+  r.status = accepting_ && !failed_ ? PutMessageStatus::PUT_OK : PutMessageStatus::SERVICE_NOT_AVAILABLE;
+  if (messages.empty()) r.status = PutMessageStatus::MESSAGE_ILLEGAL;
+  for (const MessageIn& m : messages)
+    if (r.status == PutMessageStatus::PUT_OK) r.status = check_message(m, w.total_bytes);
+  bool fits = w.total_bytes + proto::blank_record_bytes <= options_.commit_log_file_bytes;
+  if (r.status == PutMessageStatus::PUT_OK && !fits) r.status = PutMessageStatus::MESSAGE_ILLEGAL;
+  if (r.status != PutMessageStatus::PUT_OK) {
+    stats_.put_failures++;
+    co_return r;
+  }
+  w.messages = messages;
+  w.result = &r;
+  w.wait = wait;
+  w.batch = batch;
+  w.since_ns = Loop::current().now_ns();
+  PutMessageStatus refused = PutMessageStatus::PUT_OK;
+  if (room_waiters_.empty() && room_now(w.total_bytes, refused)) append(w);
+  if (refused != PutMessageStatus::PUT_OK) {
+    r.status = refused;
+    stats_.put_failures++;
+    co_return r;
+  }
+  if (w.appended && !wait) co_return r;
+  if (!w.appended) {
+    r.status = PutMessageStatus::OS_PAGE_CACHE_BUSY;  // unless somebody has better news
+    stats_.puts_waited++;
+  }
+  puts_running_++;
+  if (watch_work_.has_waiters()) watch_work_.notify();
+  PutWait waiting{w.appended ? confirm_waiters_ : room_waiters_, w};
+  co_await waiting;
+  if (--puts_running_ == 0 && !accepting_) puts_done_.notify();
+  if (w.appended && wait && w.end > confirm_)
+    r.status = failed_ ? PutMessageStatus::SERVICE_NOT_AVAILABLE : PutMessageStatus::FLUSH_DISK_TIMEOUT;
+  if (!w.appended && failed_) r.status = PutMessageStatus::SERVICE_NOT_AVAILABLE;
+  if (r.status != PutMessageStatus::PUT_OK) stats_.put_failures++;
+  co_return r;
+}
+
+// ---- confirming --------------------------------------------------------------------------------------
+
+void MessageStore::Impl::advance_confirm() {
+  bool sync_flush = options_.flush == FlushDiskType::SYNC_FLUSH;
+  uint64_t to = std::min(sync_flush ? log_.flushed_offset() : log_.written_offset(), hold_);
+  if (to <= confirm_) return;
+  confirm_ = to;
+  int64_t now_ns = Loop::current().now_ns();
+  while (!pending_.empty() && pending_.front().end <= to) {
+    PendingRecord p = pending_.front();
+    pending_.pop();
+    QueueRef q(p.queue);
+    q->refs--;  // the ring's
+    confirmed_store_ms_ = p.store_timestamp_ms;
+    if (q->deleted) continue;
+    check(q->max_offset == p.queue_offset);
+    int64_t physical = static_cast<int64_t>(p.end) - p.bytes;
+    bool first = table_.push(*q, {physical, p.bytes, p.tags_code});
+    if (first) queue_files_.note_unwritten(*q);
+    q->touched_ns = now_ns;
+    if (arrivals_ != nullptr)
+      arrivals_->on_arrival(
+          {q->topic->name, q->id, p.queue_offset, p.tags_code, p.store_timestamp_ms, physical, p.bytes});
+  }
+  while (!confirm_waiters_.empty() && static_cast<PutWaiter*>(confirm_waiters_.front())->end <= to)
+    confirm_waiters_.wake_one();
+  if (queue_work_.has_waiters()) queue_work_.notify();
+  if (queue_files_.write_soon()) queue_soon_.notify();
+  if (checkpoint_work_.has_waiters()) checkpoint_work_.notify();
+}
+
+void MessageStore::Impl::log_advanced() {
+  advance_confirm();
+  admit_waiting();
+}
+
+void MessageStore::Impl::log_failed(const Error& e) {
+  fail(e);
+}
+
+void MessageStore::Impl::fail(const Error& e) {
+  if (failed_) return;
+  failed_ = true;
+  reason_ = to_string(e);
+  room_waiters_.wake_all();
+  confirm_waiters_.wake_all();
+  if (failures_ != nullptr) failures_->on_store_failed(e);
+}
+
+// Puts that have waited too long. Whoever has waited longest is first in each list.
+void MessageStore::Impl::expire(WaitList& list, int64_t now_ns) {
+  while (!list.empty()) {
+    auto& w = static_cast<PutWaiter&>(*list.front());
+    if (now_ns - w.since_ns < options_.sync_flush_timeout_ms * ns_per_ms) return;
+    Loop::current().fire(w, WaitResult::deadline);
+  }
+}
+
+Task<void> MessageStore::Impl::watch_loop() {
+  while (!stopping_) {
+    if (puts_running_ == 0) {
+      co_await watch_work_.wait();
+      if (stopping_) co_return;
+    }
+    co_await watch_stop_.wait_for(500 * ns_per_ms);
+    int64_t now_ns = Loop::current().now_ns();
+    expire(room_waiters_, now_ns);
+    expire(confirm_waiters_, now_ns);
+  }
+}
+
+// ---- in the background -------------------------------------------------------------------------------
+
+Task<void> MessageStore::Impl::queue_loop() {
+  while (!stopping_ && !failed_) {
+    if (table_.unwritten_units() == 0) {
+      co_await queue_work_.wait();
+      if (stopping_) co_return;
+    }
+    if (!queue_files_.write_soon())
+      co_await queue_soon_.wait_for(options_.queue_write_interval_ms * ns_per_ms);
+    auto r = co_await queue_files_.write_all();
+    if (!r) fail(r.error());
+    admit_waiting();
+  }
+}
+
+// Says whether it could be done now.
+Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
+  OwnCheckpoint c;
+  c.clean = clean;
+  c.sync_flush = options_.flush == FlushDiskType::SYNC_FLUSH;
+  c.queues_durable = static_cast<int64_t>(confirm_);
+  c.queue_count = table_.used_queue_count();
+  c.queue_units = table_.units_total();
+  c.store_timestamp_ms = confirmed_store_ms_;
+  uint64_t deletions = deletions_;
+  if (!c.sync_flush) CO_TRY(co_await log_.sync());
+  CO_TRY_VAR(all, co_await queue_files_.sync_all());
+  if (!all || deletions != deletions_) co_return false;
+  c.log_durable = std::max(static_cast<int64_t>(log_.flushed_offset()), c.queues_durable);
+  c.zeroed_to = clean ? static_cast<int64_t>(log_.zeroed_offset()) : 0;
+  JavaCheckpoint j = checkpoint_files_.java().value_or(JavaCheckpoint{});
+  j.physic_msg_timestamp = j.logics_msg_timestamp = c.store_timestamp_ms;
+  j.confirm_phy_offset = c.queues_durable;
+  CO_TRY(co_await checkpoint_files_.save(c, j));
+  checkpointed_ = static_cast<uint64_t>(c.queues_durable);
+  stats_.checkpoints++;
+  co_return true;
+}
+
+Task<void> MessageStore::Impl::checkpoint_loop() {
+  while (!stopping_ && !failed_) {
+    bool idle = confirm_ == checkpointed_ && !checkpoint_wanted_;
+    if (idle) {
+      co_await checkpoint_work_.wait();
+      if (stopping_) co_return;
+    }
+    if (!checkpoint_wanted_) co_await checkpoint_soon_.wait_for(options_.checkpoint_interval_ms * ns_per_ms);
+    if (stopping_) co_return;
+    checkpoint_wanted_ = false;
+    auto r = co_await save_checkpoint(false);
+    if (!r)
+      fail(r.error());
+    else if (!*r) {
+      co_await checkpoint_soon_.wait_for(100 * ns_per_ms);
+      checkpoint_wanted_ = true;
+    }
+    queue_files_.trim_idle(Loop::current().now_ns());
+  }
+}
+
+Task<void> MessageStore::Impl::delete_topic(std::string topic) {
+  std::vector<QueueRef> queues = table_.detach(topic);
+  if (queues.empty()) co_return;
+  deletions_++;
+  auto r = co_await queue_files_.delete_topic(std::move(topic), std::move(queues));
+  if (!r) fail(r.error());
+  checkpoint_wanted_ = true;  // the sums over all queues are others now
+  checkpoint_work_.notify();
+  checkpoint_soon_.notify();
+}
+
+Task<void> MessageStore::Impl::shutdown() {
+  accepting_ = false;
+  while (puts_running_ != 0) co_await puts_done_.wait();
+  co_await deletions_running_.join();
+  auto stopped = co_await log_.stop();
+  co_await tasks_.join();
+  stopping_ = true;
+  checkpoint_work_.set();
+  checkpoint_soon_.set();
+  queue_work_.set();
+  queue_soon_.set();
+  watch_work_.set();
+  watch_stop_.set();
+  co_await own_tasks_.join();
+  if (stopped && !failed_) {
+    advance_confirm();
+    auto saved = co_await save_checkpoint(confirm_ == log_.appended_offset());
+    if (!saved)
+      fail(saved.error());
+    else if (*saved) {
+      auto removed = co_await checkpoint_files_.mark_stopped();
+      if (!removed) fail(removed.error());
+    }
+  }
+  co_await queue_files_.close();
+  co_await log_.close();
+  co_await checkpoint_files_.close();
+}
+
+// ---- the face ----------------------------------------------------------------------------------------
+
+MessageStore::MessageStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+MessageStore::~MessageStore() = default;
+
+Task<PutMessageResult> MessageStore::put(const MessageIn& message, bool wait) {
+  return impl_->put_all(std::span(&message, 1), false, wait);
+}
+Task<PutMessageResult> MessageStore::put_batch(std::span<const MessageIn> messages, bool wait) {
+  return impl_->put_all(messages, true, wait);
+}
+Task<void> MessageStore::delete_topic(std::string topic) {
+  return impl_->delete_topic(std::move(topic));
+}
+std::vector<std::string> MessageStore::topics_with_queues() const {
+  return impl_->table_.topics();
+}
+
+int64_t MessageStore::min_physical_offset() const {
+  return static_cast<int64_t>(impl_->log_.segments().first_base());
+}
+int64_t MessageStore::max_physical_offset() const {
+  return static_cast<int64_t>(impl_->log_.appended_offset());
+}
+int64_t MessageStore::confirm_offset() const {
+  return static_cast<int64_t>(impl_->confirm_);
+}
+int64_t MessageStore::flushed_offset() const {
+  return static_cast<int64_t>(impl_->log_.flushed_offset());
+}
+void MessageStore::hold_confirm_offset(std::optional<int64_t> at_most) {
+  impl_->hold_ = at_most ? static_cast<uint64_t>(*at_most) : UINT64_MAX;
+  impl_->log_advanced();
+}
+
+void MessageStore::set_arrival_listener(ArrivalListener* l) {
+  impl_->arrivals_ = l;
+}
+void MessageStore::set_failure_listener(FailureListener* l) {
+  impl_->failures_ = l;
+}
+void MessageStore::set_max_message_bytes(uint32_t bytes) {
+  impl_->options_.max_message_bytes = bytes;
+}
+const StoreStats& MessageStore::stats() const {
+  impl_->stats_.queues = impl_->table_.queue_count();
+  impl_->stats_.unwritten_units = impl_->table_.unwritten_units();
+  impl_->stats_.memory_bytes = impl_->log_.memory_bytes();
+  return impl_->stats_;
+}
+bool MessageStore::writable() const {
+  return !impl_->failed_ && impl_->accepting_;
+}
+const char* MessageStore::not_writable_reason() const {
+  if (impl_->failed_) return impl_->reason_.c_str();
+  return impl_->accepting_ ? "" : "the store is stopping";
+}
+const StoreOptions& MessageStore::options() const {
+  return impl_->options_;
+}
+Task<void> MessageStore::shutdown() {
+  return impl_->shutdown();
+}
+
+}  // namespace rmq::store

@@ -1,0 +1,116 @@
+// The files of the ConsumeQueues: <root>/consumequeue/<topic>/<queue id>/<20 digits>, each of the same
+// number of 20-byte units, named by the byte offset of its first one. They are written in batches, through
+// the page cache, and may always be behind: the checkpoint says below which physical offset all queues are
+// on stable storage, and recovery makes the rest again from the log.
+//
+// One writer at a time (a semaphore): the write task, a checkpoint, a deletion. Readers take part of a file
+// as a block and keep it while they need it.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "store/consume_queue.h"
+#include "uring/sync.h"
+
+namespace rmq::store {
+
+inline constexpr int64_t unit_block_units = 800;  // 16,000 bytes, RocketMQ's least scan of one get
+inline constexpr size_t unit_blocks_cached = 128;
+inline constexpr uint64_t unwritten_units_soon = 50'000;    // then the write task does not wait any longer
+inline constexpr uint64_t unwritten_units_max = 1'000'000;  // then puts wait
+inline constexpr uint64_t tail_bytes_max = 8u << 20;        // of units that are in files as well
+inline constexpr int64_t tail_units_kept = 1024;            // of one queue
+
+// Some neighbouring units of one file, as they were when it was read.
+struct UnitBlock {
+  int64_t first = 0;
+  int64_t count = 0;
+  std::vector<std::byte> units;
+};
+
+class QueueFiles {
+ public:
+  QueueFiles(Disk& disk, const StoreOptions& o, StoreStats& stats, QueueTable& table);
+
+  // --- loading
+  // What all queue directories hold of records that end at or below `limit` (INT64_MAX: of all). With `cut`
+  // everything above is removed from the files. Queues that make no sense are removed: the caller compares
+  // the table's sums with the checkpoint and rebuilds.
+  Task<Result<void>> load(int64_t limit, int64_t log_min, bool cut);
+  Task<Result<void>> remove_all();  // files and table
+  Task<Result<void>> remove_queue(ConsumeQueue& q);
+
+  // --- writing
+  void note_unwritten(ConsumeQueue& q);
+  bool write_soon() const { return table_.unwritten_units() >= unwritten_units_soon; }
+  Task<Result<void>> write_all();  // units that are in memory only
+  // write_all, then everything that was ever written is on stable storage. False: a deletion is going on,
+  // come back later.
+  Task<Result<bool>> sync_all();
+  Task<Result<void>> delete_topic(std::string topic, std::vector<QueueRef> queues);
+  void trim_idle(int64_t now_ns);
+  Task<void> close();
+
+  // --- reading
+  // The block that holds `offset`, which must be below q.written.
+  Task<Result<std::shared_ptr<UnitBlock>>> block_of(ConsumeQueue& q, int64_t offset);
+  int64_t file_units() const { return file_units_; }
+
+ private:
+  struct Key {
+    uint64_t uid;
+    int64_t at;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct OpenFile {
+    std::shared_ptr<File> file;
+    std::list<Key>::iterator lru;
+  };
+  struct CachedBlock {
+    std::shared_ptr<UnitBlock> block;
+    std::list<Key>::iterator lru;
+  };
+  struct Listed;
+
+  std::string dir_of(const ConsumeQueue& q) const;
+  std::string path_of(const ConsumeQueue& q, int64_t file_first) const;
+  Task<Result<std::shared_ptr<File>>> file_of(ConsumeQueue& q, int64_t file_first, bool create);
+  void keep_open(Key k, const std::shared_ptr<File>& f);
+  void forget(uint64_t uid);
+  Task<Result<void>> write_queue(ConsumeQueue& q);
+  Task<Result<void>> write_some(ConsumeQueue& q, int64_t file_first, int64_t to);
+  Task<Result<void>> fill_blank(File& f, int64_t units);
+  Task<Result<void>> sync_queue(ConsumeQueue& q);
+  Task<Result<void>> sync_file(ConsumeQueue& q, int64_t file_first);
+  Task<Result<void>> write_listed();
+  Task<Result<void>> remove_tree(std::string dir);
+  Task<void> load_worker(std::vector<Listed>& all, size_t& next, Result<void>& result);
+  Task<Result<void>> load_queue(Listed& l);
+  Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
+  Task<Result<int64_t>> count_below(ConsumeQueue& q, int64_t file_first, int64_t limit);
+  Task<Result<void>> find_min(ConsumeQueue& q, int64_t log_min);
+  Task<Result<QueueUnit>> read_unit(ConsumeQueue& q, int64_t offset);
+  Task<Result<void>> cut_files(ConsumeQueue& q, std::vector<int64_t> files);
+
+  Disk& disk_;
+  const StoreOptions& options_;
+  StoreStats& stats_;
+  QueueTable& table_;
+  const std::string root_;
+  const int64_t file_units_;
+  Semaphore writer_{1};
+  std::vector<QueueRef> unwritten_, unsynced_, busy_tails_;
+  std::vector<std::pair<QueueRef, int64_t>> cut_;
+  std::multiset<std::string> deleting_;
+  std::map<Key, OpenFile> files_;
+  std::list<Key> files_lru_;
+  std::map<Key, CachedBlock> blocks_;
+  std::list<Key> blocks_lru_;
+};
+
+}  // namespace rmq::store

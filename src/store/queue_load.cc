@@ -1,0 +1,179 @@
+// Finding out at the start what the ConsumeQueue files hold.
+#include <algorithm>
+#include <charconv>
+
+#include "base/check.h"
+#include "store/queue_files.h"
+#include "store/segments.h"
+
+namespace rmq::store {
+
+struct QueueFiles::Listed {
+  std::string topic;
+  int32_t id;
+  int64_t limit;
+  int64_t log_min;
+  bool cut;
+};
+
+namespace {
+constexpr size_t load_workers = 16;
+
+bool parse_queue_id(std::string_view s, int32_t& id) {
+  auto [end, err] = std::from_chars(s.data(), s.data() + s.size(), id);
+  return err == std::errc() && end == s.data() + s.size() && id >= 0;
+}
+}  // namespace
+
+Task<Result<QueueUnit>> QueueFiles::read_unit(ConsumeQueue& q, int64_t offset) {
+  int64_t file_first = offset - offset % file_units_;
+  CO_TRY_VAR(file, co_await file_of(q, file_first, false));
+  std::shared_ptr<File> f = file;
+  std::byte buf[unit_bytes];
+  auto n = co_await f->read(static_cast<uint64_t>(offset - file_first) * unit_bytes, buf);
+  if (!n) co_return std::unexpected(n.error());
+  if (*n != unit_bytes) co_return QueueUnit{};  // beyond the file's end: as not written
+  co_return decode_unit(buf);
+}
+
+// How many units of one file, from its start, are of records that end at or below `limit`. Blank ones count.
+// Units are written in order, so this is a point between two neighbours.
+Task<Result<int64_t>> QueueFiles::count_below(ConsumeQueue& q, int64_t file_first, int64_t limit) {
+  int64_t lo = 0, hi = file_units_;
+  while (lo < hi) {
+    int64_t mid = lo + (hi - lo) / 2;
+    CO_TRY_VAR(u, co_await read_unit(q, file_first + mid));
+    bool below =
+        u.physical_offset >= 0 && u.bytes > 0 && (is_blank(u) || u.physical_offset + u.bytes <= limit);
+    if (below)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  co_return lo;
+}
+
+// The first unit that is not blank and whose record is still in the log.
+Task<Result<void>> QueueFiles::find_min(ConsumeQueue& q, int64_t log_min) {
+  int64_t lo = q.files_begin, hi = q.max_offset;
+  CO_TRY_VAR(first, co_await read_unit(q, lo));
+  if (!is_blank(first) && first.physical_offset >= log_min) hi = lo;
+  while (lo < hi) {
+    int64_t mid = lo + (hi - lo) / 2;
+    CO_TRY_VAR(u, co_await read_unit(q, mid));
+    if (!is_blank(u) && u.physical_offset >= log_min)
+      hi = mid;
+    else
+      lo = mid + 1;
+  }
+  q.min_offset = lo;
+  co_return Result<void>();
+}
+
+// Files and rest of a file above max_offset: stale units must not be taken for good ones later.
+Task<Result<void>> QueueFiles::cut_files(ConsumeQueue& q, std::vector<int64_t> files) {
+  for (int64_t first : files) {
+    if (first + file_units_ <= q.max_offset) continue;
+    if (first >= q.max_offset) {
+      files_lru_.remove(Key{q.uid, first});
+      files_.erase(Key{q.uid, first});
+      CO_TRY(co_await disk_.remove(path_of(q, first)));
+      continue;
+    }
+    CO_TRY_VAR(file, co_await file_of(q, first, false));
+    std::shared_ptr<File> f = file;
+    CO_TRY(co_await f->truncate(static_cast<uint64_t>(q.max_offset - first) * unit_bytes));
+    CO_TRY(co_await f->truncate(static_cast<uint64_t>(file_units_) * unit_bytes));
+    cut_.emplace_back(QueueRef(&q), first);
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> QueueFiles::sync_file(ConsumeQueue& q, int64_t file_first) {
+  CO_TRY_VAR(file, co_await file_of(q, file_first, false));
+  std::shared_ptr<File> f = file;
+  co_return co_await f->sync();
+}
+
+Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l) {
+  q.files_begin = files.front();
+  q.files_end = files.back() + file_units_;
+  for (size_t i = files.size(); i-- > 0;) {
+    CO_TRY_VAR(count, co_await count_below(q, files[i], l.limit));
+    if (count == 0) continue;
+    q.max_offset = files[i] + count;
+    CO_TRY_VAR(last, co_await read_unit(q, q.max_offset - 1));
+    if (is_blank(last))
+      q.max_offset = 0;  // nothing but the filling before a first unit
+    else
+      q.last_physical_end = last.physical_offset + last.bytes;
+    break;
+  }
+  if (q.max_offset == 0) co_return Result<void>();
+  // Of several files only the last can be partly used.
+  while (q.files_end - file_units_ >= q.max_offset) q.files_end -= file_units_;
+  co_return co_await find_min(q, l.log_min);
+}
+
+Task<Result<void>> QueueFiles::load_queue(Listed& l) {
+  ConsumeQueue& q = table_.get_or_create(l.topic, l.id);
+  QueueRef keep(&q);
+  std::string dir = dir_of(q);
+  CO_TRY_VAR(entries, co_await disk_.list(dir));
+  std::vector<int64_t> files;
+  bool sane = true;
+  uint64_t full = static_cast<uint64_t>(file_units_) * unit_bytes;
+  for (auto& e : entries) {
+    uint64_t at = 0;
+    if (e.is_dir || !parse_file_name_20(e.name, at)) continue;
+    int64_t first = static_cast<int64_t>(at / unit_bytes);
+    bool last = &e == &entries.back();
+    sane = sane && at % full == 0 && (e.bytes == full || (last && e.bytes < full));
+    sane = sane && (files.empty() || files.back() + file_units_ == first);
+    files.push_back(first);
+  }
+  if (sane && !files.empty()) CO_TRY(co_await find_ends(q, files, l));
+  if (!sane || files.empty() || q.max_offset == 0) {
+    forget(q.uid);
+    table_.detach_queue(q);
+    if (l.cut || !sane) co_return co_await remove_tree(dir);
+    co_return Result<void>();
+  }
+  if (l.cut) CO_TRY(co_await cut_files(q, files));
+  table_.loaded(q);
+  co_return Result<void>();
+}
+
+Task<void> QueueFiles::load_worker(std::vector<Listed>& all, size_t& next, Result<void>& result) {
+  while (result && next < all.size()) {
+    auto r = co_await load_queue(all[next++]);
+    if (!r) result = r;
+  }
+}
+
+Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut) {
+  CO_TRY(co_await disk_.make_dirs(root_));
+  CO_TRY_VAR(topics, co_await disk_.list(root_));
+  std::vector<Listed> all;
+  for (auto& t : topics) {
+    if (!t.is_dir) continue;
+    CO_TRY_VAR(ids, co_await disk_.list(root_ + "/" + t.name));
+    int32_t id = 0;
+    for (auto& e : ids)
+      if (e.is_dir && parse_queue_id(e.name, id)) all.push_back({t.name, id, limit, log_min, cut});
+  }
+  Result<void> result;
+  size_t next = 0;
+  Scope workers;
+  for (size_t i = 0; i < load_workers; i++) workers.spawn(load_worker(all, next, result));
+  co_await workers.join();
+  // All cuts first, then the syncs: the first one carries most of the others.
+  for (auto& [q, first] : cut_) {
+    if (!result) break;
+    result = co_await sync_file(*q, first);
+  }
+  cut_.clear();
+  co_return result;
+}
+
+}  // namespace rmq::store

@@ -1,0 +1,342 @@
+#include "store/recovery.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace rmq::store {
+
+namespace {
+constexpr uint64_t block = disk_block_bytes;
+constexpr size_t window_bytes = 4u << 20;
+constexpr size_t look_bytes = 1u << 20;
+constexpr uint64_t zeros_enough = 128u << 20;  // more than is ever zeroed ahead by default: nothing follows
+constexpr int64_t gap_units_max = 1'000'000;
+uint64_t align_down(uint64_t v) {
+  return v & ~(block - 1);
+}
+uint64_t align_up(uint64_t v) {
+  return align_down(v + block - 1);
+}
+
+bool all_zero(Bytes b) {
+  return b.empty() || (b[0] == std::byte{0} && std::memcmp(b.data(), b.data() + 1, b.size() - 1) == 0);
+}
+}  // namespace
+
+// ---- walking -----------------------------------------------------------------------------------------
+
+LogWalker::LogWalker(SegmentSet& segments, StoreStats& stats, std::shared_ptr<std::atomic<uint64_t>> live)
+    : segments_(segments), stats_(stats), live_(std::move(live)) {}
+
+LogWalker::~LogWalker() {
+  if (memory_ != nullptr) memory_->unref();
+}
+
+Task<Result<Bytes>> LogWalker::view(uint64_t physical, size_t bytes) {
+  std::shared_ptr<Segment> s = segments_.find(physical);
+  if (s == nullptr) co_return Bytes();
+  uint64_t file_end = s->base + segments_.file_bytes();
+  uint64_t want_end = std::min(physical + bytes, file_end);
+  if (memory_ == nullptr || physical < begin_ || want_end > begin_ + filled_) {
+    size_t need = align_up(want_end) - align_down(physical);
+    if (memory_ == nullptr || memory_->bytes() < need) {
+      if (memory_ != nullptr) memory_->unref();
+      memory_ = LogMemory::create(std::max(need, std::min(window_bytes, segments_.file_bytes())), live_);
+    }
+    begin_ = align_down(physical);
+    filled_ = 0;
+    size_t n = std::min<uint64_t>(memory_->bytes(), file_end - begin_);
+    auto got = co_await s->file->read(begin_ - s->base, {memory_->data(), n});
+    if (!got) co_return std::unexpected(got.error());
+    if (*got != n) co_return fail(Errc::corrupt, "a commitlog file ends too early");
+    filled_ = n;
+    stats_.log_reads++;
+    stats_.log_read_bytes += n;
+  }
+  co_return Bytes(memory_->data() + (physical - begin_), filled_ - (physical - begin_));
+}
+
+Recovery::Recovery(StoreStats& stats, CommitLog& log, QueueTable& table, QueueFiles& files,
+                   CheckpointFiles& checkpoint, RecoveryProgress* progress)
+    : stats_(stats), log_(log), table_(table), files_(files), checkpoint_(checkpoint), progress_(progress) {}
+
+void Recovery::report() {
+  if (progress_ == nullptr) return;
+  uint64_t all = log_.segments().end_base() - from_;
+  int per_cent = all == 0 ? 100 : static_cast<int>((pos_ - from_) * 100 / all);
+  if (per_cent == last_per_cent_) return;
+  last_per_cent_ = per_cent;
+  progress_->on_progress(per_cent, static_cast<int64_t>(pos_));
+}
+
+Task<Result<bool>> Recovery::step(LogWalker& w) {
+  CO_TRY_VAR(head, co_await w.view(pos_, proto::record_bytes_min));
+  auto front = proto::record_front(head);
+  if (!front) co_return false;
+  uint64_t file_bytes = log_.segments().file_bytes();
+  uint64_t left = file_bytes - pos_ % file_bytes;
+  if (front->is_blank()) {
+    if (front->size != left) co_return false;
+    pos_ += left;
+    co_return true;
+  }
+  if (!front->is_message() || front->size + proto::blank_record_bytes > left) co_return false;
+  CO_TRY_VAR(bytes, co_await w.view(pos_, front->size));
+  auto record = proto::parse_record(bytes, proto::CrcCheck::verify);
+  if (!record || record->physical_offset != static_cast<int64_t>(pos_) || record->queue_id < 0)
+    co_return false;
+  last_store_ms_ = std::max(last_store_ms_, record->store_timestamp_ms);
+  stats_.recovery.records++;
+  CO_TRY(co_await dispatch(*record));
+  pos_ += record->size;
+  co_return true;
+}
+
+// A record says another offset than the one its queue expects. Files that were lost in part: begin again
+// from the log alone. While doing that: what the record says is right.
+Task<Result<void>> Recovery::mend_order(ConsumeQueue& q, int64_t offset) {
+  if (q.max_offset == 0 && q.files_begin < 0) {
+    table_.start_at(q, offset);  // the first one that the log still has
+    co_return Result<void>();
+  }
+  if (!rebuilding_) {
+    rebuild_wanted_ = true;
+    co_return Result<void>();
+  }
+  if (offset > q.max_offset && offset - q.max_offset <= gap_units_max) {
+    while (q.max_offset < offset) table_.push(q, {0, blank_unit_size, 0});
+    co_return Result<void>();
+  }
+  // The topic was deleted here and made again.
+  std::string topic = q.topic->name;
+  int32_t id = q.id;
+  CO_TRY(co_await files_.remove_queue(q));
+  table_.start_at(table_.get_or_create(topic, id), offset);
+  co_return Result<void>();
+}
+
+Task<Result<void>> Recovery::dispatch(const proto::RecordView& v) {
+  int32_t type = proto::sys_flag::transaction_of(v.sys_flag);
+  bool visible = type == proto::sys_flag::transaction_none || type == proto::sys_flag::transaction_commit;
+  if (!visible) co_return Result<void>();
+  ConsumeQueue* q = &table_.get_or_create(v.topic, v.queue_id);
+  if (q->last_physical_end > v.physical_offset) co_return Result<void>();  // has it
+  if (q->max_offset != v.queue_offset) {
+    CO_TRY(co_await mend_order(*q, v.queue_offset));
+    if (rebuild_wanted_) co_return Result<void>();
+    q = &table_.get_or_create(v.topic, v.queue_id);
+  }
+  table_.push(*q, {v.physical_offset, static_cast<int32_t>(v.size), v.tags_code()});
+  q->next_offset = q->max_offset;
+  files_.note_unwritten(*q);
+  co_return Result<void>();
+}
+
+Task<Result<void>> Recovery::walk(LogWalker& w) {
+  pos_ = from_;
+  for (;;) {
+    report();
+    CO_TRY_VAR(found, co_await step(w));
+    if (!found || rebuild_wanted_) co_return Result<void>();
+    if (files_.write_soon()) CO_TRY(co_await files_.write_all());
+  }
+}
+
+// ---- the queues --------------------------------------------------------------------------------------
+
+Task<Result<void>> Recovery::rebuild_all() {
+  rebuilding_ = true;
+  rebuild_wanted_ = false;
+  stats_.recovery.queues_rebuilt = true;
+  from_ = log_.segments().first_base();
+  stats_.recovery.records = 0;
+  co_return co_await files_.remove_all();
+}
+
+Task<Result<void>> Recovery::load_own() {
+  int64_t log_min = static_cast<int64_t>(log_.segments().first_base());
+  from_ = static_cast<uint64_t>(own_->queues_durable);
+  CO_TRY(co_await files_.load(own_->queues_durable, log_min, !clean_));
+  bool same = table_.used_queue_count() == own_->queue_count && table_.units_total() == own_->queue_units;
+  if (!same) co_return co_await rebuild_all();
+  last_store_ms_ = own_->store_timestamp_ms;
+  co_return Result<void>();
+}
+
+// RocketMQ stopped in order: every record has its unit, so the newest one of all ends the log.
+Task<Result<void>> Recovery::load_java() {
+  SegmentSet& segments = log_.segments();
+  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false));
+  int64_t end = 0;
+  for (const QueueRef& q : table_.all()) end = std::max(end, q->last_physical_end);
+  from_ = static_cast<uint64_t>(end);
+  if (from_ < segments.first_base() || from_ > segments.end_base()) co_return co_await rebuild_all();
+  last_store_ms_ = checkpoint_.java()->physic_msg_timestamp;
+  co_return Result<void>();
+}
+
+Task<Result<void>> Recovery::load_queues() {
+  SegmentSet& segments = log_.segments();
+  const auto& own = checkpoint_.own();
+  if (own && static_cast<uint64_t>(own->log_durable) > segments.end_base())
+    co_return fail(Errc::corrupt, "commitlog files are missing that the checkpoint knows of");
+  if (own && static_cast<uint64_t>(own->queues_durable) >= segments.first_base()) own_ = &*own;
+  clean_ = own_ != nullptr && own_->clean && !checkpoint_.abort_exists();
+  stats_.recovery.clean = clean_;
+  if (own_ != nullptr) co_return co_await load_own();
+  if (!checkpoint_.abort_exists() && checkpoint_.java()) {
+    stats_.recovery.clean = true;
+    co_return co_await load_java();
+  }
+  co_return co_await rebuild_all();
+}
+
+// ---- the end -----------------------------------------------------------------------------------------
+
+Task<Result<bool>> Recovery::record_valid(LogWalker& w, uint64_t at) {
+  CO_TRY_VAR(head, co_await w.view(at, proto::record_bytes_min));
+  auto front = proto::record_front(head);
+  bool plausible = front && front->is_message() && head.size() >= proto::record_bytes_min &&
+                   proto::record_physical_offset(head) == static_cast<int64_t>(at);
+  if (!plausible) co_return false;
+  CO_TRY_VAR(bytes, co_await w.view(at, front->size));
+  auto record = proto::parse_record(bytes, proto::CrcCheck::verify);
+  co_return record.has_value();
+}
+
+// A valid record at or behind this offset was written after all bytes at pos_ were safe.
+Task<Result<uint64_t>> Recovery::proof_from(LogWalker& w) {
+  uint64_t file_bytes = log_.segments().file_bytes();
+  uint64_t file_end = pos_ - pos_ % file_bytes + file_bytes;
+  CO_TRY_VAR(head, co_await w.view(pos_, proto::record_bytes_min));
+  auto front = proto::record_front(head);
+  bool whole_head = front && front->is_message() && head.size() >= proto::record_bytes_min &&
+                    proto::record_physical_offset(head) == static_cast<int64_t>(pos_);
+  uint64_t spot_end = whole_head ? pos_ + front->size : pos_ + 1;
+  co_return std::min(align_up(spot_end) + log_write_bytes_max, file_end);
+}
+
+// Walks over what lies behind pos_: how far is there anything, and is there a record that proves damage?
+Task<Result<void>> Recovery::look_behind(LogWalker& w, uint64_t proof_from) {
+  uint64_t file_bytes = log_.segments().file_bytes();
+  uint64_t file_end = pos_ - pos_ % file_bytes + file_bytes;
+  uint64_t zeros = 0;
+  for (uint64_t p = pos_; p < file_end && zeros < zeros_enough;) {
+    bool search = p >= proof_from && valid_behind_ == 0;
+    uint64_t to = !search && p < proof_from ? std::min(p + look_bytes, proof_from) : p + look_bytes;
+    CO_TRY_VAR(all, co_await w.view(p, to - p));
+    Bytes b = all.first(std::min<size_t>(all.size(), to - p));
+    uint64_t next = p + b.size();
+    if (all_zero(b)) {
+      zeros += b.size();
+      p = next;
+      continue;
+    }
+    zeros = 0;
+    size_t last = b.size();
+    while (b[last - 1] == std::byte{0}) last--;
+    nonzero_end_ = p + last;
+    if (search) CO_TRY(co_await search_record(w, p, next));
+    p = next;
+  }
+  for (uint64_t base = file_end; base < log_.segments().end_base(); base += file_bytes) {
+    CO_TRY_VAR(valid, co_await record_valid(w, base));
+    if (valid && valid_behind_ == 0 && base >= proof_from) valid_behind_ = base;
+    if (valid) nonzero_end_ = base + 1;
+  }
+  co_return Result<void>();
+}
+
+// Sets valid_behind_ to the first valid record that starts in [from, to).
+Task<Result<void>> Recovery::search_record(LogWalker& w, uint64_t from, uint64_t to) {
+  static constexpr std::byte magic[] = {std::byte{0xDA}, std::byte{0xA3}, std::byte{0x20}};
+  constexpr size_t magic_at = 4;
+  for (uint64_t p = from; p < to;) {
+    CO_TRY_VAR(all, co_await w.view(p, to - p + magic_at + sizeof magic));
+    Bytes b = all.first(std::min<size_t>(all.size(), to - p + magic_at + sizeof magic));
+    if (b.size() < magic_at + sizeof magic) break;
+    Bytes rest = b.subspan(magic_at);
+    const void* hit = memmem(rest.data(), rest.size(), magic, sizeof magic);
+    if (hit == nullptr) break;
+    uint64_t at = p + static_cast<uint64_t>(static_cast<const std::byte*>(hit) - rest.data());
+    CO_TRY_VAR(valid, co_await record_valid(w, at));
+    if (valid) {
+      valid_behind_ = at;
+      break;
+    }
+    p = at + 1;
+  }
+  co_return Result<void>();
+}
+
+Error Recovery::damaged(uint64_t next_valid) {
+  if (progress_ != nullptr)
+    progress_->on_damage(static_cast<int64_t>(pos_), static_cast<int64_t>(next_valid));
+  return Error{Errc::corrupt, 0, "the commitlog is damaged before its end"};
+}
+
+Task<Result<void>> Recovery::finish_tail(LogWalker& w) {
+  SegmentSet& segments = log_.segments();
+  if (clean_ && pos_ == from_) co_return Result<void>();
+  nonzero_end_ = pos_;
+  bool below_durable = own_ != nullptr && pos_ < static_cast<uint64_t>(own_->log_durable);
+  bool provable = own_ != nullptr && own_->sync_flush && checkpoint_.abort_is_ours();
+  if (segments.find(pos_) != nullptr) {
+    uint64_t from = UINT64_MAX;
+    if (below_durable)
+      from = pos_ + 1;
+    else if (provable) {
+      CO_TRY_VAR(proof, co_await proof_from(w));
+      from = proof;
+    }
+    CO_TRY(co_await look_behind(w, from));
+  }
+  if (below_durable || valid_behind_ != 0) co_return std::unexpected(damaged(valid_behind_));
+  if (nonzero_end_ > pos_) {
+    stats_.recovery.torn_at = static_cast<int64_t>(pos_);
+    stats_.recovery.torn_bytes = nonzero_end_ - pos_;
+  }
+  CO_TRY(co_await sync_kept());
+  co_return co_await segments.cut(pos_);
+}
+
+// The kernel may hold what a killed process wrote: nobody may see it before it is safe.
+Task<Result<void>> Recovery::sync_kept() {
+  SegmentSet& segments = log_.segments();
+  for (uint64_t p = from_; p < pos_;) {
+    std::shared_ptr<Segment> s = segments.find(p);
+    CO_TRY(co_await s->file->sync());
+    p = s->base + segments.file_bytes();
+  }
+  co_return Result<void>();
+}
+
+Task<Result<Recovery::Outcome>> Recovery::run() {
+  SegmentSet& segments = log_.segments();
+  Outcome out;
+  if (segments.empty()) {
+    if (checkpoint_.own() && checkpoint_.own()->log_durable > 0)
+      co_return fail(Errc::corrupt, "there are no commitlog files, but the checkpoint knows of some");
+    stats_.recovery.clean = true;
+    CO_TRY(co_await files_.remove_all());
+    co_return out;
+  }
+  CO_TRY(co_await load_queues());
+  LogWalker w(segments, stats_, log_.memory_counter());
+  CO_TRY(co_await walk(w));
+  if (rebuild_wanted_) {
+    CO_TRY(co_await rebuild_all());
+    CO_TRY(co_await walk(w));
+  }
+  CO_TRY(co_await finish_tail(w));
+  stats_.recovery.scanned_from = static_cast<int64_t>(from_);
+  stats_.recovery.scanned_to = static_cast<int64_t>(pos_);
+  out.end = pos_;
+  out.zeroed_to = clean_ && pos_ == from_ ? static_cast<uint64_t>(own_->zeroed_to) : pos_;
+  out.last_store_timestamp_ms = last_store_ms_;
+  co_return out;
+}
+
+}  // namespace rmq::store

@@ -1,0 +1,94 @@
+// Opening a directory: where the log ends, and queues that agree with it.
+//
+// The queues are on stable storage up to some physical offset Q (from our checkpoint; from the queues
+// themselves in a directory that RocketMQ stopped in order; else the log's begin). Units above are cut off,
+// then the log is walked from Q and every record dispatched again. The first position without a valid record
+// is the end. What may be there:
+// - nothing but zeros: the log ends here;
+// - a torn tail, the write that was in flight when the machine stopped: everything from there on is cut;
+// - damage: bytes that had been on stable storage are no record any more. Then there is no way to go on
+//   without losing acknowledged messages, and the start is refused.
+// A torn tail and damage are told apart by how far valid data reaches behind the spot: the log writes at
+// most log_write_bytes_max at a time and never starts a write before the last one is safe, so a valid record
+// further away proves that the spot was safe once. The durable end in the checkpoint proves it as well.
+#pragma once
+
+#include <cstdint>
+
+#include "proto/record.h"
+#include "store/checkpoint.h"
+#include "store/commit_log.h"
+#include "store/queue_files.h"
+
+namespace rmq::store {
+
+// A stretch of the log in memory for walking, read directly and bypassing the cache.
+class LogWalker {
+ public:
+  LogWalker(SegmentSet& segments, StoreStats& stats, std::shared_ptr<std::atomic<uint64_t>> live);
+  ~LogWalker();
+  LogWalker(const LogWalker&) = delete;
+  LogWalker& operator=(const LogWalker&) = delete;
+  // At least min(bytes, what is left of the file) bytes from `physical` on. The view lives until the next
+  // call. Empty: no file has that offset.
+  Task<Result<Bytes>> view(uint64_t physical, size_t bytes);
+
+ private:
+  SegmentSet& segments_;
+  StoreStats& stats_;
+  std::shared_ptr<std::atomic<uint64_t>> live_;
+  LogMemory* memory_ = nullptr;
+  uint64_t begin_ = 0;
+  size_t filled_ = 0;
+};
+
+class Recovery {
+ public:
+  Recovery(StoreStats& stats, CommitLog& log, QueueTable& table, QueueFiles& files,
+           CheckpointFiles& checkpoint, RecoveryProgress* progress);
+
+  struct Outcome {
+    uint64_t end = 0;  // the log's
+    uint64_t zeroed_to = 0;
+    int64_t last_store_timestamp_ms = 0;
+  };
+  Task<Result<Outcome>> run();
+
+ private:
+  Task<Result<void>> load_queues();
+  Task<Result<void>> load_own();
+  Task<Result<void>> load_java();
+  Task<Result<void>> rebuild_all();
+  Task<Result<void>> walk(LogWalker& w);
+  // One position: moves pos_ on, or says that no record is there.
+  Task<Result<bool>> step(LogWalker& w);
+  Task<Result<void>> dispatch(const proto::RecordView& v);
+  Task<Result<void>> mend_order(ConsumeQueue& q, int64_t offset);
+  void report();
+  Task<Result<void>> finish_tail(LogWalker& w);
+  Task<Result<void>> look_behind(LogWalker& w, uint64_t proof_from);
+  Task<Result<void>> search_record(LogWalker& w, uint64_t from, uint64_t to);
+  Task<Result<bool>> record_valid(LogWalker& w, uint64_t at);
+  Task<Result<uint64_t>> proof_from(LogWalker& w);
+  Task<Result<void>> sync_kept();
+  Error damaged(uint64_t next_valid);
+
+  StoreStats& stats_;
+  CommitLog& log_;
+  QueueTable& table_;
+  QueueFiles& files_;
+  CheckpointFiles& checkpoint_;
+  RecoveryProgress* progress_;
+  const OwnCheckpoint* own_ = nullptr;  // fits the log
+  bool clean_ = false;                  // ... and was written by an orderly stop
+  bool rebuilding_ = false;             // all queues anew: whatever the records say is right
+  bool rebuild_wanted_ = false;
+  uint64_t from_ = 0;  // Q
+  uint64_t pos_ = 0;
+  uint64_t nonzero_end_ = 0;   // behind the last byte that is not zero, as far as was looked
+  uint64_t valid_behind_ = 0;  // a record whose place proves damage; 0: none
+  int last_per_cent_ = -1;
+  int64_t last_store_ms_ = 0;
+};
+
+}  // namespace rmq::store

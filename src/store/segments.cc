@@ -1,0 +1,124 @@
+#include "store/segments.h"
+
+#include <charconv>
+#include <vector>
+
+#include "base/check.h"
+
+namespace rmq::store {
+
+std::string file_name_20(uint64_t offset) {
+  std::string s(20, '0');
+  for (size_t i = 20; offset != 0; offset /= 10) s[--i] = static_cast<char>('0' + offset % 10);
+  return s;
+}
+
+bool parse_file_name_20(std::string_view name, uint64_t& offset) {
+  if (name.size() != 20) return false;
+  auto [end, err] = std::from_chars(name.data(), name.data() + name.size(), offset);
+  return err == std::errc() && end == name.data() + name.size();
+}
+
+SegmentSet::SegmentSet(Disk& disk, std::string dir, uint64_t file_bytes, StoreStats& stats)
+    : disk_(disk), dir_(std::move(dir)), file_bytes_(file_bytes), stats_(stats) {}
+
+std::string SegmentSet::path_of(uint64_t base) const {
+  return dir_ + "/" + file_name_20(base);
+}
+
+std::shared_ptr<Segment> SegmentSet::find(uint64_t physical) const {
+  if (files_.empty() || physical < files_.front()->base) return nullptr;
+  uint64_t i = (physical - files_.front()->base) / file_bytes_;
+  return i < files_.size() ? files_[i] : nullptr;
+}
+
+Task<Result<std::unique_ptr<File>>> SegmentSet::open_file(uint64_t base, bool create) {
+  OpenHow how{.write = true, .create = create, .direct = stats_.direct_io};
+  auto f = co_await disk_.open(path_of(base), how);
+  if (f || f.error().code != Errc::unsupported || !how.direct) co_return f;
+  stats_.direct_io = false;  // through the page cache then; every write is still synced as asked
+  how.direct = false;
+  co_return co_await disk_.open(path_of(base), how);
+}
+
+// Reserved in full, or at least of full size where the file system cannot reserve.
+Task<Result<void>> SegmentSet::make_whole(File& f) {
+  auto r = co_await f.allocate(0, file_bytes_);
+  if (!r && r.error().code == Errc::unsupported) r = co_await f.truncate(file_bytes_);
+  co_return r;
+}
+
+Task<Result<void>> SegmentSet::load() {
+  auto made = co_await disk_.make_dirs(dir_);
+  if (!made) co_return made;
+  CO_TRY_VAR(entries, co_await disk_.list(dir_));
+  std::vector<DirEntry> logs;
+  uint64_t base = 0;
+  for (auto& e : entries)
+    if (!e.is_dir && parse_file_name_20(e.name, base)) logs.push_back(e);
+  for (size_t i = 0; i < logs.size(); i++) {
+    bool last = i + 1 == logs.size();
+    parse_file_name_20(logs[i].name, base);
+    if (last && logs[i].bytes == 0) {
+      CO_TRY(co_await disk_.remove(path_of(base)));
+      break;
+    }
+    if (logs[i].bytes > file_bytes_ || (!last && logs[i].bytes < file_bytes_) || base % file_bytes_ != 0)
+      co_return fail(Errc::unsupported, "the size of a commitlog file is not mappedFileSizeCommitLog");
+    if (!files_.empty() && base != end_base()) co_return fail(Errc::corrupt, "a commitlog file is missing");
+    auto s = std::make_shared<Segment>();
+    s->base = base;
+    CO_TRY_VAR(file, co_await open_file(base, false));
+    s->file = std::move(file);
+    if (logs[i].bytes < file_bytes_) {
+      CO_TRY(co_await make_whole(*s->file));
+      CO_TRY(co_await s->file->sync());
+    }
+    files_.push_back(std::move(s));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> SegmentSet::create_whole(uint64_t base) {
+  CO_TRY_VAR(file, co_await open_file(base, true));
+  CO_TRY(co_await make_whole(*file));
+  CO_TRY(co_await file->sync());
+  CO_TRY(co_await disk_.sync_dir(dir_));
+  auto s = std::make_shared<Segment>();
+  s->base = base;
+  s->file = std::move(file);
+  files_.push_back(std::move(s));
+  co_return Result<void>();
+}
+
+Task<Result<void>> SegmentSet::create(uint64_t base) {
+  check(files_.empty() || base == end_base());
+  auto r = co_await create_whole(base);
+  if (r) co_return r;
+  auto removed = co_await disk_.remove(path_of(base));
+  (void)removed;  // it may not even exist
+  co_return r;
+}
+
+Task<Result<void>> SegmentSet::cut(uint64_t end) {
+  // From the last file down: a crash between two steps leaves no gap.
+  while (!files_.empty() && files_.back()->base >= end && files_.size() > 1) {
+    std::shared_ptr<Segment> s = files_.back();
+    files_.pop_back();
+    co_await s->file->close();
+    CO_TRY(co_await disk_.remove(path_of(s->base)));
+  }
+  CO_TRY(co_await disk_.sync_dir(dir_));
+  std::shared_ptr<Segment> s = find(end);
+  if (s == nullptr) co_return Result<void>();  // the last file is full
+  CO_TRY(co_await s->file->truncate(end - s->base));
+  CO_TRY(co_await make_whole(*s->file));
+  co_return co_await s->file->sync();
+}
+
+Task<void> SegmentSet::close() {
+  for (auto& s : files_) co_await s->file->close();
+  files_.clear();
+}
+
+}  // namespace rmq::store

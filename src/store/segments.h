@@ -1,0 +1,56 @@
+// The files of the CommitLog: each of the same full size, named by the physical offset of its first byte.
+// New ones are reserved in full before they are used, so a write of the log never makes a file longer.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "store/types.h"
+#include "uring/task.h"
+
+namespace rmq::store {
+
+struct Segment {
+  uint64_t base = 0;  // physical offset of the first byte
+  std::unique_ptr<File> file;
+  uint64_t data_end = UINT64_MAX;  // behind the blank record; not yet sealed: UINT64_MAX
+};
+
+std::string file_name_20(uint64_t offset);  // "00000000001073741824"
+bool parse_file_name_20(std::string_view name, uint64_t& offset);
+
+class SegmentSet {
+ public:
+  SegmentSet(Disk& disk, std::string dir, uint64_t file_bytes, StoreStats& stats);
+
+  // Opens what is there. A last file that is empty is removed, one that is too short is made whole.
+  // Errc::corrupt: one between is missing. Errc::unsupported: sizes are not `file_bytes`.
+  Task<Result<void>> load();
+  // The next file: full size, synced, in a synced directory, then in the set. On failure nothing is left.
+  Task<Result<void>> create(uint64_t base);
+  // Everything from `end` on becomes zero, later files go away; on stable storage when it resolves.
+  Task<Result<void>> cut(uint64_t end);
+  Task<void> close();
+
+  bool empty() const { return files_.empty(); }
+  uint64_t first_base() const { return files_.empty() ? 0 : files_.front()->base; }
+  uint64_t end_base() const { return files_.empty() ? 0 : files_.back()->base + file_bytes_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  std::shared_ptr<Segment> find(uint64_t physical) const;  // null: no file has it
+
+ private:
+  std::string path_of(uint64_t base) const;
+  Task<Result<std::unique_ptr<File>>> open_file(uint64_t base, bool create);
+  Task<Result<void>> make_whole(File& f);
+  Task<Result<void>> create_whole(uint64_t base);
+
+  Disk& disk_;
+  const std::string dir_;
+  const uint64_t file_bytes_;
+  StoreStats& stats_;
+  std::deque<std::shared_ptr<Segment>> files_;
+};
+
+}  // namespace rmq::store

@@ -1,0 +1,127 @@
+// The parts of a MessageStore put together: who appended what, whom a new confirm offset concerns, and the
+// tasks in the background. message_store.cc has the writing side, message_read.cc the reading side.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/checkpoint.h"
+#include "store/commit_log.h"
+#include "store/consume_queue.h"
+#include "store/message_store.h"
+#include "store/queue_files.h"
+
+namespace rmq::store {
+
+// A record between append and confirmation.
+struct PendingRecord {
+  uint64_t end;  // physical
+  ConsumeQueue* queue;
+  int64_t queue_offset;
+  int64_t tags_code;
+  int64_t store_timestamp_ms;
+  int32_t bytes;
+};
+
+// First in, first out, without allocation once it has grown.
+class PendingRing {
+ public:
+  bool empty() const { return head_ == tail_; }
+  size_t size() const { return tail_ - head_; }
+  PendingRecord& front() { return ring_[head_ & (ring_.size() - 1)]; }
+  void pop() { head_++; }
+  void push(const PendingRecord& p);
+
+ private:
+  std::vector<PendingRecord> ring_;
+  size_t head_ = 0;
+  size_t tail_ = 0;
+};
+
+inline constexpr size_t pending_records_max = 262'144;  // more wait for confirmation than that: puts wait
+
+struct PutWaiter : Waiter {
+  std::span<const MessageIn> messages;
+  PutMessageResult* result = nullptr;
+  size_t total_bytes = 0;
+  uint64_t end = 0;  // physical end of the last record, once appended
+  int64_t since_ns = 0;
+  bool wait = true;
+  bool batch = false;
+  bool appended = false;
+};
+
+struct MessageStore::Impl final : LogOwner {
+  Impl(Disk& disk, StoreOptions o);
+  ~Impl() override;
+
+  // --- message_store.cc
+  Task<Result<void>> open(RecoveryProgress* progress);
+  Task<Result<void>> sync_parents();
+  Task<PutMessageResult> put_all(std::span<const MessageIn> messages, bool batch, bool wait);
+  PutMessageStatus check_message(const MessageIn& m, size_t& bytes) const;
+  bool room_now(size_t bytes, PutMessageStatus& refused) const;
+  void append(PutWaiter& w);
+  void append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w);
+  void admit_waiting();
+  void log_advanced() override;
+  void log_failed(const Error& e) override;
+  void advance_confirm();
+  void fail(const Error& e);
+  void note_waiting();
+  void expire(WaitList& list, int64_t now_ns);
+  Task<Result<bool>> save_checkpoint(bool clean);
+  Task<void> checkpoint_loop();
+  Task<void> queue_loop();
+  Task<void> watch_loop();
+  Task<void> delete_topic(std::string topic);
+  Task<void> shutdown();
+
+  // --- message_read.cc
+  Task<GetMessageResult> get(std::string_view topic, int32_t queue_id, int64_t offset, int32_t max_messages,
+                             const MessageFilter* filter);
+  Task<Result<LogExtent>> record_at(int64_t physical_offset);
+  Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);
+  Task<int64_t> search_offset(std::string_view topic, int32_t queue_id, int64_t timestamp_ms, Boundary b);
+  Task<std::optional<QueueUnit>> queue_unit(std::string_view topic, int32_t queue_id, int64_t offset);
+  Task<Result<int64_t>> store_time_of(ConsumeQueue& q, int64_t offset);
+  bool in_memory(int64_t physical_offset) const;
+  bool batch_full(const GetMessageResult& r, const QueueUnit& u, int32_t max_messages) const;
+  Task<Result<bool>> add_record(GetMessageResult& r, QueueUnit u, const MessageFilter* filter);
+  Task<void> scan(GetMessageResult& r, ConsumeQueue& q, int64_t offset, int32_t max_messages,
+                  const MessageFilter* filter);
+
+  Disk& disk_;
+  StoreOptions options_;
+  mutable StoreStats stats_;
+  QueueTable table_;
+  QueueFiles queue_files_;
+  CheckpointFiles checkpoint_files_;
+  CommitLog log_;
+  uint64_t hot_bytes_ = 0;  // in_memory()
+
+  uint64_t confirm_ = 0;
+  uint64_t hold_ = UINT64_MAX;
+  PendingRing pending_;
+  WaitList room_waiters_, confirm_waiters_;
+  ArrivalListener* arrivals_ = nullptr;
+  FailureListener* failures_ = nullptr;
+  int64_t last_store_ms_ = 0;       // of the newest record
+  int64_t confirmed_store_ms_ = 0;  // of the newest confirmed one
+  bool accepting_ = false;
+  bool failed_ = false;
+  std::string reason_;
+
+  uint64_t checkpointed_ = 0;  // confirm offset of the last checkpoint
+  uint64_t deletions_ = 0;
+  bool checkpoint_wanted_ = false;
+  Scope tasks_;      // the log's
+  Scope own_tasks_;  // checkpoint, queue writing, watching puts
+  Scope deletions_running_;
+  bool stopping_ = false;
+  Event checkpoint_work_, checkpoint_soon_, queue_work_, queue_soon_, watch_work_, watch_stop_, puts_done_;
+  uint32_t puts_running_ = 0;
+};
+
+}  // namespace rmq::store
