@@ -44,7 +44,7 @@ closing_line() {
 # fetches packages the way the host does (proxy and the like from the host's apt configuration).
 base_root() {
   local base=$cache/$1 packages=$2
-  if [[ $(cat "$base.complete" 2>/dev/null) != "$packages" ]]; then
+  if [[ $(cat "$base.complete" 2>&1) != "$packages" ]]; then
     say "making $base"
     rm -rf "$base" "$base.complete"
     mkdir -p "$cache"
