@@ -25,7 +25,8 @@ def options(text):
 def check_manual(program, page):
     _, text = run(program, '--help')
     offered = options(text)
-    told = options(pathlib.Path(page).read_text().replace('\\-', '-'))
+    section = pathlib.Path(page).read_text().partition('.SH OPTIONS\n')[2].partition('\n.SH ')[0]
+    told = options(section.replace('\\-', '-'))
     if not offered:
         yield f'{program} --help shows no options'
     for option in sorted(offered - told):
