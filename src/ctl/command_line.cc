@@ -1,0 +1,262 @@
+// Idea: see command_line.h. The words of the verb are found first (global options may stand before and
+// between them), then CLI11 gets the rest with exactly the options of that verb. CLI11 reports by exceptions;
+// they end here, as Failures of one line.
+
+#include "ctl/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+
+namespace rmq::ctl {
+
+namespace {
+
+static constexpr OptionSpec globals[] = {
+    {"-n,--namesrv", "HOST:PORT", &Options::namesrv,
+     "name servers, several separated by ';' (default: $NAMESRV_ADDR, else 127.0.0.1:9876)"},
+    {"--json", nullptr, &Options::json, "answer in JSON, for programs"},
+    {"--timeout", "DURATION", &Options::timeout, "how long to wait for a server (500ms, 3s; default 5s)"},
+};
+
+bool takes_value(const OptionSpec& o) {
+  return o.value != nullptr;
+}
+
+bool has_name(const OptionSpec& o, std::string_view name) {
+  std::string_view names = o.names;
+  while (!names.empty()) {
+    auto end = names.find(',');
+    if (names.substr(0, end) == name) return true;
+    names = end == std::string_view::npos ? std::string_view() : names.substr(end + 1);
+  }
+  return false;
+}
+
+// The global options that this verb has not made its own.
+std::vector<const OptionSpec*> options_of(const Verb& verb) {
+  std::vector<const OptionSpec*> out;
+  for (const OptionSpec& o : verb.options) out.push_back(&o);
+  for (const OptionSpec& g : globals) {
+    std::string_view names = g.names;
+    std::string_view last = names.substr(names.rfind(',') + 1);
+    bool own = std::any_of(verb.options.begin(), verb.options.end(),
+                           [&](const OptionSpec& o) { return has_name(o, last); });
+    if (!own) out.push_back(&g);
+  }
+  return out;
+}
+
+std::string lower(std::string_view s) {
+  std::string out(s);
+  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c | 32 : c);
+  return out;
+}
+
+// Indexes in `args` of words that are not global options or their values, up to the first other option.
+std::vector<size_t> leading_words(const std::vector<std::string>& args) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < args.size(); i++) {
+    std::string_view a = args[i];
+    if (!a.starts_with('-') || a == "-") {
+      out.push_back(i);
+      continue;
+    }
+    auto g = std::find_if(std::begin(globals), std::end(globals),
+                          [&](const OptionSpec& o) { return has_name(o, a.substr(0, a.find('='))); });
+    bool attached = a.starts_with("-n") && a.size() > 2 && a[1] != '-';
+    if (g == std::end(globals) && !attached) break;
+    if (g != std::end(globals) && takes_value(*g) && a.find('=') == std::string_view::npos) i++;
+  }
+  return out;
+}
+
+void bind(CLI::App& app, const OptionSpec& spec, Options& o) {
+  std::visit(
+      [&](auto member) {
+        using Value = std::remove_reference_t<decltype(o.*member)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          app.add_flag(spec.names, o.*member);
+        } else {
+          CLI::Option* option = app.add_option(spec.names, o.*member);
+          if constexpr (std::is_same_v<Value, std::optional<int64_t>>)
+            option->check(CLI::Range(spec.min, spec.max));
+          if constexpr (std::is_same_v<Value, std::vector<std::string>>)
+            option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        }
+      },
+      spec.member);
+}
+
+// CLI11's text as the end of one line of ours.
+std::string reason_of(const CLI::ParseError& e) {
+  std::string out = e.what();
+  std::replace(out.begin(), out.end(), '\n', ' ');
+  while (!out.empty() && (out.back() == ' ' || out.back() == '.')) out.pop_back();
+  return out;
+}
+
+std::string words_of(const std::vector<std::string>& args, const std::vector<size_t>& at, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; i++) out += (i ? " " : "") + args[at[i]];
+  return out;
+}
+
+struct Found {
+  const Verb* verb = nullptr;
+  bool by_alias = false;
+  size_t words = 0;
+};
+
+Found find_in(const std::vector<std::string>& args, const std::vector<size_t>& at) {
+  for (size_t n = std::min<size_t>(at.size(), 3); n > 0; n--) {
+    std::string words = words_of(args, at, n);
+    const Verb* v = find_verb(words);
+    if (v) return {v, words != v->words, n};
+  }
+  return {};
+}
+
+// A family named without its verb, or something unknown.
+std::unexpected<Failure> no_such_verb(const std::vector<std::string>& args, const std::vector<size_t>& at) {
+  std::string family = args[at[0]];
+  std::string choices;
+  for (const Verb& v : verb_table()) {
+    std::string_view words = v.words;
+    if (!words.starts_with(family + " ")) continue;
+    choices += (choices.empty() ? "" : ", ") + std::string(words.substr(family.size() + 1));
+  }
+  if (choices.empty())
+    return fail(Exit::usage, fmt::format("there is no verb \"{}\"; \"rmqctl help\" lists them", family));
+  if (at.size() < 2) return fail(Exit::usage, fmt::format("{} what? One of: {}", family, choices));
+  return fail(Exit::usage, fmt::format("{} has no \"{}\"; one of: {}", family, args[at[1]], choices));
+}
+
+Outcome<void> check_arguments(const Verb& verb, const Options& o) {
+  auto given = static_cast<int>(o.args.size());
+  std::string_view form = verb.arguments;
+  if (given < verb.arguments_min)
+    return fail(Exit::usage,
+                fmt::format("{}: missing arguments; it is \"rmqctl {} {}\"", verb.words, verb.words, form));
+  if (given > verb.arguments_max)
+    return fail(Exit::usage, fmt::format("{}: \"{}\" is too much; it is \"rmqctl {}{}{}\"", verb.words,
+                                         o.args[static_cast<size_t>(verb.arguments_max)], verb.words,
+                                         form.empty() ? "" : " ", form));
+  return {};
+}
+
+// mqadmin's options of an alias, in the order of the arguments that they stand for.
+struct AliasArguments {
+  std::vector<std::string> values;
+
+  void bind(CLI::App& app, const Verb& verb) {
+    std::string_view names = verb.mqadmin_arguments;
+    values.resize(static_cast<size_t>(std::count(names.begin(), names.end(), '-')));
+    for (std::string& v : values) {
+      auto end = names.find(' ');
+      app.add_option(std::string(names.substr(0, end)), v);
+      names = end == std::string_view::npos ? std::string_view() : names.substr(end + 1);
+    }
+  }
+  void put_before(std::vector<std::string>* args) {
+    auto last = std::find_if(values.rbegin(), values.rend(), [](const auto& v) { return !v.empty(); });
+    args->insert(args->begin(), values.begin(), last.base());
+  }
+};
+
+Outcome<Invocation> parse_verb(const Found& found, std::vector<std::string> rest) {
+  Invocation out{found.verb, {}, {}};
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_windows_style_options(false);
+  bool help = false;
+  app.add_flag("-h,--help", help);
+  for (const OptionSpec* o : options_of(*found.verb)) bind(app, *o, out.options);
+  AliasArguments alias;
+  if (found.by_alias) {
+    alias.bind(app, *found.verb);
+    out.options.upsert = true;
+  }
+  app.add_option("args", out.options.args);
+  try {
+    std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
+    app.parse(std::move(rest));
+  } catch (const CLI::ParseError& e) {
+    if (!help)
+      return fail(Exit::usage, fmt::format("{}: {} (see \"rmqctl help {}\")", found.verb->words, reason_of(e),
+                                           found.verb->words));
+  }
+  if (help) {
+    out.text = help_of(*found.verb);
+    return out;
+  }
+  alias.put_before(&out.options.args);
+  TRY(check_arguments(*found.verb, out.options));
+  return out;
+}
+
+Outcome<Invocation> parse_help(const std::vector<std::string>& words) {
+  Invocation out;
+  if (words.empty()) {
+    out.text = help_overview();
+    return out;
+  }
+  std::string all = fmt::format("{}", fmt::join(words, " "));
+  if (const Verb* v = find_verb(all)) out.text = help_of(*v);
+  std::string family = help_of_family(all);
+  if (out.text.empty()) out.text = family;
+  if (out.text.empty())
+    return fail(Exit::usage, fmt::format("there is no verb \"{}\"; \"rmqctl help\" lists them", all));
+  return out;
+}
+
+}  // namespace
+
+std::span<const OptionSpec> global_options() {
+  return globals;
+}
+
+const Verb* find_verb(std::string_view words) {
+  for (const Verb& v : verb_table())
+    if (words == v.words) return &v;
+  for (const Verb& v : verb_table())
+    if (*v.mqadmin && lower(words) == lower(v.mqadmin)) return &v;
+  return nullptr;
+}
+
+Outcome<Invocation> parse_command_line(std::vector<std::string> args) {
+  Invocation out;
+  if (args.empty()) return fail(Exit::usage, "what shall I do? \"rmqctl help\" lists the verbs");
+  std::string_view first = args[0];
+  if (first == "-h" || first == "--help") out.text = help_overview();
+  if (first == "-V" || first == "--version") out.text = "rmqctl " RMQD_VERSION "\n";
+  if (first == "--dump-verbs-man") out.text = man_of_verbs();
+  if (first == "--dump-completion") out.text = completion_words();
+  if (!out.text.empty()) return out;
+  auto at = leading_words(args);
+  if (at.empty()) return fail(Exit::usage, "a verb is missing; \"rmqctl help\" lists them");
+  if (args[at[0]] == "help") {
+    std::vector<std::string> words;
+    for (size_t i = 1; i < at.size(); i++) words.push_back(args[at[i]]);
+    return parse_help(words);
+  }
+  Found found = find_in(args, at);
+  if (!found.verb) {
+    std::string family = help_of_family(args[at[0]]);
+    bool help =
+        std::any_of(args.begin(), args.end(), [](const auto& a) { return a == "--help" || a == "-h"; });
+    if (!help || family.empty()) return no_such_verb(args, at);
+    out.text = family;
+    return out;
+  }
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < args.size(); i++)
+    if (std::find(at.begin(), at.begin() + static_cast<long>(found.words), i) ==
+        at.begin() + static_cast<long>(found.words))
+      rest.push_back(std::move(args[i]));
+  return parse_verb(found, std::move(rest));
+}
+
+}  // namespace rmq::ctl

@@ -1,0 +1,161 @@
+// rmqctl broker: a broker's runtime values and its configuration.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ctl/context.h"
+#include "proto/bodies_config.h"
+#include "proto/fastjson.h"
+#include "proto/headers_admin.h"
+
+namespace rmq::ctl {
+
+namespace {
+
+struct KeyValue {
+  std::string key, value;
+};
+
+// Lines of "key=value" as Java writes properties: comments, escapes of '=', ':', '\' and \uXXXX.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out += text[i];
+      continue;
+    }
+    char c = text[++i];
+    out += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
+  }
+  return out;
+}
+
+std::vector<KeyValue> parse_properties(std::string_view text) {
+  std::vector<KeyValue> out;
+  while (!text.empty()) {
+    auto end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    auto eq = line.find('=');
+    if (line.empty() || line[0] == '#' || line[0] == '!' || eq == std::string_view::npos) continue;
+    out.push_back({std::string(line.substr(0, eq)), unescaped(line.substr(eq + 1))});
+  }
+  return out;
+}
+
+std::string escaped_value(std::string_view value) {
+  std::string out;
+  for (char c : value) {
+    if (c == '\\') {
+      out += "\\\\";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+Outcome<std::vector<KeyValue>> runtime_of(Context& c, const BrokerNode& b) {
+  TRY_VAR(channel, c.broker_at(b.address, b.name));
+  TRY_VAR(reply, channel->ask<proto::GetBrokerRuntimeInfo>({}));
+  TRY_VAR(body, parse_body<proto::KVTable>(*channel, reply, "GET_BROKER_RUNTIME_INFO"));
+  std::vector<KeyValue> out;
+  for (auto& [key, value] : body.table) out.push_back({key, value});
+  return out;
+}
+
+Outcome<std::vector<KeyValue>> config_of(Context& c, const BrokerNode& b) {
+  TRY_VAR(channel, c.broker_at(b.address, b.name));
+  TRY_VAR(reply, channel->ask<proto::GetBrokerConfig>({}));
+  return parse_properties(reply.body());
+}
+
+using Getter = Outcome<std::vector<KeyValue>> (*)(Context&, const BrokerNode&);
+
+// Key and value of each broker; with keys given only those, and one that is not there is a failure.
+Outcome<void> show_values(Context& c, Getter get, std::span<const std::string> keys) {
+  TRY_VAR(brokers, c.target_brokers());
+  Table t({{brokers.size() > 1 ? "BROKER" : "", "brokerName"}, {"KEY", "key"}, {"VALUE", "value"}});
+  for (const BrokerNode& b : brokers) {
+    TRY_VAR(values, get(c, b));
+    for (const std::string& key : keys)
+      if (std::none_of(values.begin(), values.end(), [&](const KeyValue& v) { return v.key == key; }))
+        return fail(Exit::refused,
+                    fmt::format("broker {} has no \"{}\"", b.name.empty() ? b.address : b.name, key));
+    for (const KeyValue& v : values)
+      if (keys.empty() || std::find(keys.begin(), keys.end(), v.key) != keys.end())
+        t.add({Cell::text(b.name.empty() ? b.address : b.name), Cell::text(v.key), Cell::text(v.value)});
+  }
+  c.print_table(t);
+  return {};
+}
+
+Outcome<void> status(Context& c) {
+  return show_values(c, runtime_of, c.options().args);
+}
+Outcome<void> config(Context& c) {
+  return show_values(c, config_of, c.options().args);
+}
+
+// Brokers pass over keys that they do not know: only the new value, read back, tells.
+Outcome<void> config_set(Context& c) {
+  const std::string& key = c.arg(0);
+  const std::string& value = c.arg(1);
+  if (key.empty() || key.find_first_of("=:# \n\\") != std::string::npos)
+    return fail(Exit::usage, fmt::format("\"{}\" is not a configuration key", key));
+  TRY_VAR(brokers, c.target_brokers());
+  Table t({{"BROKER", "brokerName"}, {"KEY", "key"}, {"BEFORE", "before"}, {"NOW", "value"}});
+  for (const BrokerNode& b : brokers) {
+    auto find = [&](const std::vector<KeyValue>& values) {
+      return std::find_if(values.begin(), values.end(), [&](const KeyValue& v) { return v.key == key; });
+    };
+    std::string who = b.name.empty() ? b.address : b.name;
+    TRY_VAR(before, config_of(c, b));
+    auto old = find(before);
+    if (old == before.end())
+      return fail(Exit::refused, fmt::format("broker {} has no configuration key \"{}\"", who, key));
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    TRY(channel->ask<proto::UpdateBrokerConfig>({}, fmt::format("{}={}\n", key, escaped_value(value))));
+    TRY_VAR(after, config_of(c, b));
+    auto now = find(after);
+    if (now == after.end() || (now->value != value && now->value == old->value))
+      return fail(Exit::refused, fmt::format("broker {} answered that it set {}, but it still is \"{}\"", who,
+                                             key, now == after.end() ? "" : now->value));
+    t.add({Cell::text(who), Cell::text(key), Cell::text(old->value), Cell::text(now->value)});
+  }
+  c.print_table(t);
+  return {};
+}
+
+constexpr OptionSpec broker_options[] = {
+    {"-b,--broker", "NAME|HOST:PORT", &Options::broker,
+     "this broker; with an address no name server is asked"},
+    {"-c,--cluster", "NAME", &Options::cluster, "the masters of this cluster"},
+};
+constexpr const char* which_broker =
+    "Without --broker and --cluster: all masters, when the name server knows one cluster only.";
+
+constexpr Verb verbs[] = {
+    {"broker status", "[KEY...]", 0, 1000, broker_options, status, "show a broker's runtime values",
+     which_broker, "brokerStatus", ""},
+    {"broker config", "[KEY...]", 0, 1000, broker_options, config, "show a broker's configuration",
+     which_broker, "getBrokerConfig", ""},
+    {"broker config get", "[KEY...]", 0, 1000, broker_options, config, "the same", ""},
+    {"broker config set", "KEY VALUE", 2, 2, broker_options, config_set,
+     "change a configuration value of a running broker",
+     "The broker keeps it in its configuration. A value that the broker did not take is an error, although "
+     "the "
+     "protocol reports success then.",
+     "updateBrokerConfig", "-k -v"},
+};
+
+}  // namespace
+
+std::span<const Verb> broker_verbs() {
+  return verbs;
+}
+
+}  // namespace rmq::ctl

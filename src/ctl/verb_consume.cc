@@ -1,0 +1,206 @@
+// rmqctl consume: prints messages of a topic, once through or following, with or without a group's offsets.
+
+#include <fmt/format.h>
+
+#include <deque>
+
+#include "ctl/context.h"
+#include "ctl/topic_reader.h"
+#include "proto/headers_client.h"
+#include "proto/headers_offset.h"
+
+namespace rmq::ctl {
+
+namespace {
+
+// Exists at every broker and is never given offsets: pulls in its name leave no trace.
+constexpr std::string_view traceless_group = proto::names::TOOLS_CONSUMER;
+constexpr int64_t commit_every = 1000;  // messages
+
+Outcome<ReadPlan> plan_of(Context& c) {
+  const Options& o = c.options();
+  ReadPlan plan;
+  plan.topic = c.arg(0);
+  plan.use_offsets = !o.group.empty();
+  plan.group = o.group.empty() ? std::string(traceless_group) : o.group;
+  if (!o.from.empty()) {
+    plan.from = parse_position(o.from, Context::now_ms());
+    if (!plan.from)
+      return fail(Exit::usage,
+                  fmt::format("--from {}: it must be earliest, latest, a queue offset, or a time "
+                              "(\"2026-11-30 04:05\", \"10m ago\")",
+                              o.from));
+  }
+  if (o.last && plan.from) return fail(Exit::usage, "consume: --last and --from exclude each other");
+  if (!o.sql.empty() && !o.tag.empty())
+    return fail(Exit::usage, "consume: --tag and --sql exclude each other");
+  plan.last = o.last.value_or(0);
+  plan.broker = o.broker;
+  plan.queue = o.queue;
+  if (!o.tag.empty()) plan.tags = o.tag;
+  plan.sql = o.sql;
+  // With --last the history comes first, whole; then it follows.
+  plan.follow = (o.follow || !o.wait.empty()) && !o.last;
+  return plan;
+}
+
+// Offsets are committed from outside of the group: with members online that would take messages from them.
+Outcome<void> check_group_is_idle(Context& c, const TopicReader& reader, const std::string& group) {
+  if (auto wrong = proto::invalid_group_remark(group)) return fail(Exit::usage, "--group: " + *wrong);
+  std::string last;
+  for (const auto& q : reader.cursors()) {
+    if (q.address == last) continue;
+    last = q.address;
+    TRY_VAR(channel, c.broker_at(q.address, q.broker));
+    proto::GetConsumerListByGroupRequestHeader h;
+    h.consumer_group = group;
+    TRY_VAR(reply, channel->call<proto::GetConsumerListByGroup>(h));
+    if (!reply.ok()) continue;  // "no consumer for this group"
+    TRY_VAR(list, parse_body<proto::ConsumerListBody>(*channel, reply, "GET_CONSUMER_LIST_BY_GROUP"));
+    if (list.consumer_id_list.empty()) continue;
+    TRY(c.confirm(
+        fmt::format("Group {} has {} members online; reading with its offsets takes messages from them.",
+                    group, list.consumer_id_list.size())));
+  }
+  return {};
+}
+
+class Committer {
+ public:
+  Committer(Context& c, const TopicReader& reader) : c_(c), reader_(reader) {
+    for (const auto& q : reader.cursors()) committed_.push_back(q.handled);
+  }
+  Outcome<void> commit() {
+    if (c_.options().group.empty()) return {};
+    // What is committed was printed: a full disk behind a pipe must not lose messages.
+    if (!c_.flush()) return fail(Exit::refused, "cannot write to standard output; offsets are not committed");
+    for (size_t i = 0; i < committed_.size(); i++) {
+      const auto& q = reader_.cursors()[i];
+      if (q.handled == committed_[i]) continue;
+      proto::UpdateConsumerOffsetRequestHeader h;
+      h.consumer_group = c_.options().group;
+      h.topic = c_.arg(0);
+      h.queue_id = q.queue_id;
+      h.commit_offset = q.handled;
+      TRY_VAR(channel, c_.broker_at(q.address, q.broker));
+      TRY(channel->ask<proto::UpdateConsumerOffset>(h));
+      committed_[i] = q.handled;
+    }
+    return {};
+  }
+
+ private:
+  Context& c_;
+  const TopicReader& reader_;
+  std::vector<int64_t> committed_;
+};
+
+void print_message(Context& c, const Message& m) {
+  const Options& o = c.options();
+  if (o.json) {
+    c.print(message_json_line(m));
+  } else if (o.body_only) {
+    c.print(m.body + "\n");
+  } else {
+    c.print(message_line(m));
+  }
+}
+
+// With --last: reads to the ends and prints what came last.
+Outcome<int64_t> print_last(Context& c, TopicReader& reader) {
+  auto last = static_cast<size_t>(*c.options().last);
+  std::deque<TopicReader::Item> kept;
+  for (;;) {
+    TRY_VAR(item, reader.next(std::nullopt));
+    if (!item) break;
+    kept.push_back(std::move(*item));
+    if (kept.size() > last) kept.pop_front();
+  }
+  for (const auto& item : kept) print_message(c, item.message);
+  return static_cast<int64_t>(kept.size());
+}
+
+Outcome<int64_t> print_messages(Context& c, TopicReader& reader, Committer& committer, int64_t wait_ms,
+                                int64_t count) {
+  int64_t printed = 0, uncommitted = 0;
+  auto deadline = [&] { return wait_ms ? std::optional(Deadline::after_ms(wait_ms)) : std::nullopt; };
+  auto until = deadline();
+  while (printed < count && !stop_asked()) {
+    bool idle = uncommitted > 0;
+    TRY_VAR(item, reader.next(idle ? std::optional(Deadline{0}) : until));
+    if (item) {
+      print_message(c, item->message);
+      printed++;
+      until = deadline();
+      if (++uncommitted < commit_every) continue;
+    }
+    TRY(committer.commit());
+    c.flush();
+    uncommitted = 0;
+    if (!item && !idle) break;
+  }
+  TRY(committer.commit());
+  return printed;
+}
+
+Outcome<void> consume(Context& c) {
+  const Options& o = c.options();
+  TRY_VAR(plan, plan_of(c));
+  TRY_VAR(wait_ms, c.duration_ms(o.wait, "--timeout", 0));
+  TRY_VAR(reader, TopicReader::open(c, plan));
+  if (!o.group.empty()) TRY(check_group_is_idle(c, reader, o.group));
+  watch_for_stop();
+  Committer committer(c, reader);
+  bool follow = o.follow || wait_ms > 0;
+  if (o.last) {
+    TRY(print_last(c, reader));
+    TRY(committer.commit());
+    c.flush();
+    if (!follow) return {};
+    reader.follow();
+  }
+  TRY_VAR(printed, print_messages(c, reader, committer, wait_ms, o.count.value_or(INT64_MAX)));
+  if (o.count && wait_ms > 0 && printed < *o.count && !stop_asked())
+    return fail(Exit::refused,
+                fmt::format("only {} of {} messages came within {}", printed, *o.count, o.wait));
+  return {};
+}
+
+constexpr OptionSpec consume_options[] = {
+    {"-f,--follow", nullptr, &Options::follow, "at the end wait for more, until Ctrl-C"},
+    {"--from", "POSITION", &Options::from,
+     "begin at earliest (default), latest, a queue offset, or a time: \"2026-11-30 04:05\", \"10m ago\", "
+     "@MILLISECONDS"},
+    {"--last", "N", &Options::last, "begin with the last N messages of the topic", 1, 1'000'000},
+    {"--count", "N", &Options::count, "end after N messages", 1, INT64_MAX},
+    {"--timeout", "DURATION", &Options::wait,
+     "wait for messages, and end when none came for that long; with --count exit code 1 when fewer came"},
+    {"-g,--group", "GROUP", &Options::group,
+     "begin where this consumer group stands and commit its offsets as messages are printed"},
+    {"--tag", "EXPRESSION", &Options::tag, "only messages with this tag; several: \"TagA || TagB\""},
+    {"--sql", "EXPRESSION", &Options::sql, "only messages whose properties match this SQL92 expression"},
+    {"-q,--queue", "N", &Options::queue, "only queue N of each broker", 0, 65535},
+    {"-b,--broker", "NAME", &Options::broker, "only the queues of this broker"},
+    {"--body", nullptr, &Options::body_only, "print bodies only, each with a newline behind"},
+    {"-y,--yes", nullptr, &Options::yes, "with --group: also when the group has members online"},
+};
+
+constexpr Verb verbs[] = {
+    {"consume", "TOPIC", 1, 1, consume_options, consume, "print the messages of a topic",
+     "Prints what is there, by store time over all queues, and ends; with --follow it goes on as messages "
+     "arrive. "
+     "Without --group nothing at the broker changes. With --group offsets are committed, but no group is "
+     "joined: "
+     "all queues are read, and the group's retry topic is not. A line is broker/queue @offset, store time, "
+     "[tag] "
+     "and body; a body that is not text is shown as hex. With --json one object a line.",
+     "consumeMessage", "-t"},
+};
+
+}  // namespace
+
+std::span<const Verb> consume_verbs() {
+  return verbs;
+}
+
+}  // namespace rmq::ctl

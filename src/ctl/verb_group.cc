@@ -1,0 +1,284 @@
+// rmqctl group: consumer groups, who is in them and how far behind they are.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "ctl/context.h"
+#include "proto/bodies_config.h"
+#include "proto/bodies_stats.h"
+#include "proto/fastjson.h"
+#include "proto/headers_admin.h"
+#include "proto/headers_client.h"
+#include "proto/headers_offset.h"
+
+namespace rmq::ctl {
+
+namespace {
+
+struct Lag {
+  std::map<proto::MessageQueue, proto::OffsetWrapper> queues;
+  double tps = 0;
+  int64_t behind() const {
+    int64_t out = 0;
+    for (const auto& [queue, o] : queues) out += o.broker_offset - o.consumer_offset;
+    return out;
+  }
+};
+
+// Of one broker. A broker that never heard of the group or topic contributes nothing.
+Outcome<void> add_lag(Channel& broker, std::string_view group, const std::string& topic, Lag* out) {
+  proto::GetConsumeStatsRequestHeader h;
+  h.consumer_group = group;
+  if (!topic.empty()) h.topic = topic;
+  TRY_VAR(reply, broker.call<proto::GetConsumeStats>(h));
+  using enum proto::ResponseCode;
+  if (reply.code() == TOPIC_NOT_EXIST || reply.code() == SUBSCRIPTION_GROUP_NOT_EXIST) return {};
+  if (!reply.ok()) return broker.refusal(reply);
+  TRY_VAR(stats, parse_body<proto::ConsumeStats>(broker, reply, "GET_CONSUME_STATS"));
+  out->tps += stats.consume_tps;
+  out->queues.insert(stats.offset_table.begin(), stats.offset_table.end());
+  return {};
+}
+
+// Brokers make these for themselves.
+bool is_hidden(std::string_view group) {
+  static constexpr std::array builtin = {
+      proto::names::TOOLS_CONSUMER,        proto::names::FILTERSRV_CONSUMER,
+      proto::names::SELF_TEST_C_GROUP,     std::string_view("CID_ONS-HTTP-PROXY"),
+      std::string_view("CID_ONSAPI_PULL"), std::string_view("CID_ONSAPI_PERMISSION"),
+      std::string_view("CID_ONSAPI_OWNER")};
+  return proto::is_system_group(group) || std::find(builtin.begin(), builtin.end(), group) != builtin.end();
+}
+
+Outcome<std::optional<proto::ConsumerConnection>> members_at(Channel& broker, std::string_view group) {
+  proto::GetConsumerConnectionListRequestHeader h;
+  h.consumer_group = group;
+  TRY_VAR(reply, broker.call<proto::GetConsumerConnectionList>(h));
+  if (reply.code() == proto::ResponseCode::CONSUMER_NOT_ONLINE) return std::nullopt;
+  if (!reply.ok()) return broker.refusal(reply);
+  TRY_VAR(body, parse_body<proto::ConsumerConnection>(broker, reply, "GET_CONSUMER_CONNECTION_LIST"));
+  return std::move(body);
+}
+
+Outcome<std::set<std::string>> groups_at(Channel& broker) {
+  TRY_VAR(reply, broker.ask<proto::GetAllSubscriptiongroupConfig>({}));
+  TRY_VAR(body,
+          parse_body<proto::SubscriptionGroupWrapper>(broker, reply, "GET_ALL_SUBSCRIPTIONGROUP_CONFIG"));
+  std::set<std::string> out;
+  for (const auto& [name, config] : body.subscription_group_table) out.insert(name);
+  return out;
+}
+
+Outcome<std::vector<Channel*>> masters(Context& c) {
+  TRY_VAR(brokers, c.target_brokers());
+  std::vector<Channel*> out;
+  for (const BrokerNode& b : brokers) {
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    out.push_back(channel);
+  }
+  return out;
+}
+
+Outcome<std::vector<Cell>> row_of(const std::vector<Channel*>& brokers, const std::string& group) {
+  std::set<std::string> members;
+  std::string type, model;
+  Lag lag;
+  for (Channel* b : brokers) {
+    TRY_VAR(online, members_at(*b, group));
+    TRY(add_lag(*b, group, "", &lag));
+    if (!online) continue;
+    for (const proto::Connection& m : online->connection_set) members.insert(m.client_id);
+    type = online->consume_type == proto::ConsumeType::CONSUME_PASSIVELY ? "push"
+           : online->consume_type == proto::ConsumeType::CONSUME_POP     ? "pop"
+                                                                         : "pull";
+    model = online->message_model == proto::MessageModel::BROADCASTING ? "broadcast" : "cluster";
+  }
+  return std::vector<Cell>{Cell::text(group),   Cell::integer(static_cast<int64_t>(members.size())),
+                           Cell::text(type),    Cell::text(model),
+                           Cell::real(lag.tps), Cell::integer(lag.behind())};
+}
+
+Outcome<void> list(Context& c) {
+  TRY_VAR(brokers, masters(c));
+  std::set<std::string> groups;
+  for (Channel* b : brokers) {
+    TRY_VAR(some, groups_at(*b));
+    groups.merge(some);
+  }
+  Table t({{"GROUP", "group"},
+           {"MEMBERS", "members"},
+           {"TYPE", "consumeType"},
+           {"MODEL", "messageModel"},
+           {"TPS", "consumeTps"},
+           {"LAG", "diffTotal"}});
+  for (const std::string& group : groups) {
+    if (!c.options().all && is_hidden(group)) continue;
+    TRY_VAR(row, row_of(brokers, group));
+    t.add(std::move(row));
+  }
+  c.print_table(t);
+  return {};
+}
+
+Outcome<void> check_group_exists(const std::vector<Channel*>& brokers, const std::string& group) {
+  for (Channel* b : brokers) {
+    TRY_VAR(groups, groups_at(*b));
+    if (groups.contains(group)) return {};
+  }
+  return fail(Exit::refused, fmt::format("there is no consumer group \"{}\"", group));
+}
+
+Outcome<void> lag(Context& c) {
+  if (!c.has_arg(0)) return list(c);
+  const std::string& group = c.arg(0);
+  TRY_VAR(brokers, masters(c));
+  Lag sum;
+  for (Channel* b : brokers) TRY(add_lag(*b, group, c.options().topic, &sum));
+  if (sum.queues.empty()) TRY(check_group_exists(brokers, group));
+  Table t({{"TOPIC", "topic"},
+           {"BROKER", "brokerName"},
+           {"QUEUE", "queueId"},
+           {"BROKER OFFSET", "brokerOffset"},
+           {"GROUP OFFSET", "consumerOffset"},
+           {"LAG", "diff"},
+           {"IN FLIGHT", "inflight"},
+           {"LAST CONSUMED", "lastTimestamp"}});
+  for (const auto& [q, o] : sum.queues)
+    t.add({Cell::text(q.topic), Cell::text(q.broker_name), Cell::integer(q.queue_id),
+           Cell::integer(o.broker_offset), Cell::integer(o.consumer_offset),
+           Cell::integer(o.broker_offset - o.consumer_offset),
+           Cell::integer(std::max<int64_t>(0, o.pull_offset - o.consumer_offset)),
+           Cell::moment(o.last_timestamp_ms)});
+  c.print_table(t);
+  if (!c.options().json)
+    c.print(
+        fmt::format("{} messages behind, {:.2f} consumed a second\n", format_number(sum.behind()), sum.tps));
+  return {};
+}
+
+Outcome<void> members(Context& c) {
+  const std::string& group = c.arg(0);
+  TRY_VAR(brokers, masters(c));
+  Table t({{"CLIENT", "clientId"},
+           {"ADDRESS", "clientAddr"},
+           {"LANGUAGE", "language"},
+           {"VERSION", "version"},
+           {"SUBSCRIPTIONS", "subscriptions"}});
+  std::set<std::string> seen;
+  for (Channel* b : brokers) {
+    TRY_VAR(online, members_at(*b, group));
+    if (!online) continue;
+    std::vector<std::string> subscriptions;
+    for (const auto& [topic, s] : online->subscription_table)
+      subscriptions.push_back(fmt::format("{}:{}", topic, s.sub_string));
+    for (const proto::Connection& m : online->connection_set)
+      if (seen.insert(m.client_id).second)
+        t.add({Cell::text(m.client_id), Cell::text(m.client_addr), Cell::text(m.language),
+               Cell::text(proto::version_name(m.version)), Cell::list(subscriptions)});
+  }
+  if (t.rows() == 0) TRY(check_group_exists(brokers, group));
+  c.print_table(t);
+  return {};
+}
+
+Outcome<void> create(Context& c) {
+  const Options& o = c.options();
+  proto::SubscriptionGroupConfig config;
+  config.group_name = c.arg(0);
+  if (auto wrong = proto::invalid_group_remark(config.group_name)) return fail(Exit::usage, *wrong);
+  config.consume_enable = !o.disabled;
+  config.consume_broadcast_enable = !o.no_broadcast;
+  config.consume_message_orderly = o.order == "true";
+  if (o.retry_max) config.retry_max_times = static_cast<int32_t>(*o.retry_max);
+  TRY_VAR(brokers, masters(c));
+  Table t({{"BROKER", "broker"}, {"GROUP", "group"}});
+  for (Channel* b : brokers) {
+    TRY(b->ask<proto::UpdateAndCreateSubscriptiongroup>({}, config.to_json()));
+    t.add({Cell::text(to_string(b->peer().address)), Cell::text(config.group_name)});
+  }
+  c.print_table(t);
+  return {};
+}
+
+Outcome<void> remove(Context& c) {
+  const std::string& group = c.arg(0);
+  TRY_VAR(brokers, masters(c));
+  TRY(check_group_exists(brokers, group));
+  size_t online = 0;
+  for (Channel* b : brokers) {
+    TRY_VAR(some, members_at(*b, group));
+    if (some) online = std::max(online, some->connection_set.size());
+  }
+  TRY(c.confirm(fmt::format("Group {} ({} members online){} will be deleted.", group, online,
+                            c.options().keep_offsets ? "" : " and its offsets")));
+  Table t({{"BROKER", "broker"}, {"DELETED", "group"}});
+  for (Channel* b : brokers) {
+    proto::DeleteSubscriptionGroupRequestHeader h;
+    h.group_name = group;
+    h.clean_offset = h.remove_offset = !c.options().keep_offsets;
+    TRY(b->ask<proto::DeleteSubscriptiongroup>(h));
+    t.add({Cell::text(to_string(b->peer().address)), Cell::text(group)});
+  }
+  c.print_table(t);
+  return {};
+}
+
+constexpr OptionSpec where_options[] = {
+    {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only at this broker"},
+    {"-c,--cluster", "NAME", &Options::cluster, "at the masters of this cluster"},
+};
+constexpr OptionSpec list_options[] = {
+    {"-a,--all", nullptr, &Options::all, "also the groups of the system"},
+    where_options[0],
+    where_options[1],
+};
+constexpr OptionSpec lag_options[] = {
+    {"-t,--topic", "TOPIC", &Options::topic, "only this topic"},
+    {"-a,--all", nullptr, &Options::all, "without GROUP: also the groups of the system"},
+    where_options[0],
+    where_options[1],
+};
+constexpr OptionSpec create_options[] = {
+    {"--retry-max", "N", &Options::retry_max,
+     "deliveries before a message goes to the dead letters (default 16)", 0, 10'000},
+    {"-o,--order", "BOOL", &Options::order, "true: the group consumes in order"},
+    {"--no-broadcast", nullptr, &Options::no_broadcast, "refuse consumers that want every message each"},
+    {"--disabled", nullptr, &Options::disabled, "refuse pulls of the group for now"},
+    where_options[0],
+    where_options[1],
+};
+constexpr OptionSpec delete_options[] = {
+    {"-y,--yes", nullptr, &Options::yes, "do not ask"},
+    {"--keep-offsets", nullptr, &Options::keep_offsets,
+     "a group of this name will go on where this one stood"},
+    where_options[0],
+    where_options[1],
+};
+
+constexpr Verb verbs[] = {
+    {"group list", "", 0, 0, list_options, list, "list consumer groups, with members online and lag", ""},
+    {"group lag", "[GROUP]", 0, 1, lag_options, lag, "show how far a group is behind, queue by queue",
+     "LAG is what the group has not confirmed yet, IN FLIGHT what of it was pulled already. Without GROUP: "
+     "the "
+     "list of groups.",
+     "consumerProgress", "-g"},
+    {"group members", "GROUP", 1, 1, where_options, members, "list the consumers of a group that are online",
+     "", "consumerConnection", "-g"},
+    {"group create", "GROUP", 1, 1, create_options, create, "create a consumer group, or set it anew",
+     "Brokers create groups on their own when a consumer comes, unless they are configured not to.",
+     "updateSubGroup", "-g"},
+    {"group delete", "GROUP", 1, 1, delete_options, remove, "delete a consumer group and its offsets",
+     "Asks first on a terminal; without a terminal it needs --yes.", "deleteSubGroup", "-g"},
+};
+
+}  // namespace
+
+std::span<const Verb> group_verbs() {
+  return verbs;
+}
+
+}  // namespace rmq::ctl

@@ -1,0 +1,18 @@
+// The verbs of all families in the order of the help.
+
+#include "ctl/verb.h"
+
+namespace rmq::ctl {
+
+std::span<const Verb> verb_table() {
+  static const std::vector<Verb> all = [] {
+    std::vector<Verb> out;
+    for (auto family : {cluster_verbs(), broker_verbs(), topic_verbs(), group_verbs(), send_verbs(),
+                        consume_verbs(), message_verbs(), bench_verbs()})
+      out.insert(out.end(), family.begin(), family.end());
+    return out;
+  }();
+  return all;
+}
+
+}  // namespace rmq::ctl

@@ -1,0 +1,337 @@
+// rmqctl topic: list, create, update, delete topics; where their queues are and what is in them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ctl/context.h"
+#include "proto/bodies_config.h"
+#include "proto/bodies_stats.h"
+#include "proto/fastjson.h"
+#include "proto/headers_admin.h"
+#include "proto/headers_namesrv.h"
+
+namespace rmq::ctl {
+
+namespace {
+
+bool is_hidden(std::string_view topic, const std::vector<std::string>& servers) {
+  return proto::is_system_topic(topic) || proto::is_retry_topic(topic) || proto::is_dlq_topic(topic) ||
+         topic.ends_with(proto::names::reply_topic_suffix) || topic.ends_with("_REPLY_TOPIC") ||
+         std::find(servers.begin(), servers.end(), topic) != servers.end();
+}
+
+// Topics that brokers make for themselves are named after cluster and broker.
+Outcome<std::vector<std::string>> server_names(Context& c) {
+  TRY_VAR(info, c.cluster_info());
+  std::vector<std::string> out;
+  for (const auto& [cluster, names] : info.cluster_addr_table) {
+    out.push_back(cluster);
+    out.insert(out.end(), names.begin(), names.end());
+  }
+  return out;
+}
+
+void add_topic_row(Table& t, const std::string& topic, const proto::TopicRouteData& route) {
+  int64_t read = 0, write = 0;
+  int32_t perm = 0;
+  std::vector<std::string> brokers;
+  for (const proto::QueueData& q : route.queue_datas) {
+    read += q.read_queue_nums;
+    write += q.write_queue_nums;
+    perm |= q.perm;
+    brokers.push_back(q.broker_name);
+  }
+  std::sort(brokers.begin(), brokers.end());
+  t.add({Cell::text(topic), Cell::integer(read), Cell::integer(write), Cell::text(permission_name(perm)),
+         Cell::list(std::move(brokers))});
+}
+
+Outcome<void> list(Context& c) {
+  TRY_VAR(ns, c.namesrv());
+  TRY_VAR(reply, ns->ask<proto::GetAllTopicListFromNameserver>({}));
+  TRY_VAR(body, parse_body<proto::TopicList>(*ns, reply, "GET_ALL_TOPIC_LIST_FROM_NAMESERVER"));
+  TRY_VAR(servers, server_names(c));
+  std::vector<std::string>& topics = body.topic_list;
+  std::sort(topics.begin(), topics.end());
+  if (!c.options().all) std::erase_if(topics, [&](const auto& t) { return is_hidden(t, servers); });
+  Table t({{"TOPIC", "topic"},
+           {"READ", "readQueueNums"},
+           {"WRITE", "writeQueueNums"},
+           {"PERM", "perm"},
+           {"BROKERS", "brokerNames"}});
+  for (const std::string& topic : topics) {
+    auto route = c.route(topic);
+    // Deleted since the list was made.
+    if (!route && route.error().response_code == static_cast<int32_t>(proto::ResponseCode::TOPIC_NOT_EXIST))
+      continue;
+    if (!route) return std::unexpected(route.error());
+    add_topic_row(t, topic, *route);
+  }
+  c.print_table(t);
+  return {};
+}
+
+Outcome<std::optional<proto::TopicConfig>> config_at(Channel& broker, std::string_view topic) {
+  proto::GetTopicConfigRequestHeader h;
+  h.topic = topic;
+  TRY_VAR(reply, broker.call<proto::GetTopicConfig>(h));
+  if (reply.code() == proto::ResponseCode::TOPIC_NOT_EXIST) return std::nullopt;
+  if (!reply.ok()) return broker.refusal(reply);
+  TRY_VAR(config, parse_body<proto::TopicConfig>(broker, reply, "GET_TOPIC_CONFIG"));
+  return std::move(config);
+}
+
+// What the command line says over what is there. `attributes` becomes the text that the broker takes.
+Outcome<void> apply_options(const Options& o, proto::TopicConfig* config, std::string* attributes) {
+  if (o.queues) config->read_queue_nums = config->write_queue_nums = static_cast<int32_t>(*o.queues);
+  if (o.read_queues) config->read_queue_nums = static_cast<int32_t>(*o.read_queues);
+  if (o.write_queues) config->write_queue_nums = static_cast<int32_t>(*o.write_queues);
+  if (!o.perm.empty()) {
+    auto perm = parse_permission(o.perm);
+    if (!perm) return fail(Exit::usage, fmt::format("--perm {}: it must be rw, r, w or none", o.perm));
+    config->perm = *perm;
+  }
+  if (!o.order.empty()) {
+    if (o.order != "true" && o.order != "false")
+      return fail(Exit::usage, fmt::format("--order {}: it must be true or false", o.order));
+    config->order = o.order == "true";
+  }
+  for (const std::string& a : o.attributes) {
+    bool removes = a.starts_with('-');
+    if (!removes && a.find('=') == std::string::npos)
+      return fail(Exit::usage,
+                  fmt::format("--attribute {}: it must be NAME=VALUE, or -NAME to remove it", a));
+    *attributes +=
+        fmt::format("{}{}{}", attributes->empty() ? "" : ",", removes || a.starts_with('+') ? "" : "+", a);
+  }
+  return {};
+}
+
+Outcome<void> put_at(Channel& broker, const proto::TopicConfig& config, const std::string& attributes) {
+  proto::CreateTopicRequestHeader h;
+  h.topic = config.topic_name;
+  h.default_topic = proto::names::TBW102;
+  h.read_queue_nums = config.read_queue_nums;
+  h.write_queue_nums = config.write_queue_nums;
+  h.perm = config.perm;
+  h.topic_filter_type = config.multi_tag ? "MULTI_TAG" : "SINGLE_TAG";
+  h.topic_sys_flag = config.topic_sys_flag;
+  h.order = config.order;
+  if (!attributes.empty()) h.attributes = attributes;
+  TRY(broker.ask<proto::UpdateAndCreateTopic>(h));
+  return {};
+}
+
+enum class Put : uint8_t { create, update, either };
+
+// Looks at every broker before it changes the first: a refusal for what is there must not leave half a
+// change.
+Outcome<void> put(Context& c, Put how) {
+  const std::string& topic = c.arg(0);
+  if (auto wrong = proto::invalid_topic_remark(topic)) return fail(Exit::usage, *wrong);
+  TRY_VAR(brokers, c.target_brokers());
+  std::vector<std::pair<Channel*, proto::TopicConfig>> changes;
+  std::string attributes;
+  for (const BrokerNode& b : brokers) {
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    TRY_VAR(there, config_at(*channel, topic));
+    if (there && how == Put::create)
+      return fail(Exit::refused,
+                  fmt::format("topic {} exists already at {}; \"rmqctl topic update\" changes it", topic,
+                              channel->peer().to_string()));
+    if (!there && how == Put::update) continue;
+    proto::TopicConfig config = there.value_or(proto::TopicConfig{});
+    if (!there) config.read_queue_nums = config.write_queue_nums = 8;  // as mqadmin
+    config.topic_name = topic;
+    attributes.clear();
+    TRY(apply_options(c.options(), &config, &attributes));
+    changes.emplace_back(channel, std::move(config));
+  }
+  if (changes.empty())
+    return fail(Exit::refused,
+                fmt::format("there is no topic \"{}\"; \"rmqctl topic create\" makes it", topic));
+  Table t({{"BROKER", "broker"},
+           {"TOPIC", "topic"},
+           {"READ", "readQueueNums"},
+           {"WRITE", "writeQueueNums"},
+           {"PERM", "perm"},
+           {"ORDER", "order"}});
+  for (auto& [channel, config] : changes) {
+    TRY(put_at(*channel, config, attributes));
+    t.add({Cell::text(to_string(channel->peer().address)), Cell::text(topic),
+           Cell::integer(config.read_queue_nums), Cell::integer(config.write_queue_nums),
+           Cell::text(permission_name(config.perm)), Cell::boolean(config.order)});
+  }
+  c.print_table(t);
+  return {};
+}
+
+Outcome<void> create(Context& c) {
+  return put(c, Put::create);
+}
+Outcome<void> update(Context& c) {
+  return put(c, c.options().upsert ? Put::either : Put::update);
+}
+
+// The masters that have the topic, of the wanted cluster or broker.
+std::vector<BrokerNode> holders(const proto::TopicRouteData& route, const Options& o) {
+  std::vector<BrokerNode> out;
+  for (const proto::BrokerData& b : route.broker_datas) {
+    auto master = b.broker_addrs.find(0);
+    if (master == b.broker_addrs.end()) continue;
+    if (!o.cluster.empty() && b.cluster != o.cluster) continue;
+    if (!o.broker.empty() && b.broker_name != o.broker && master->second != o.broker) continue;
+    out.push_back({b.cluster, b.broker_name, master->second, 0});
+  }
+  return out;
+}
+
+Outcome<void> forget_at_namesrvs(Context& c, const std::string& topic) {
+  TRY_VAR(servers, c.all_namesrvs());
+  for (Channel* ns : servers) {
+    proto::DeleteTopicFromNamesrvRequestHeader h;
+    h.topic = topic;
+    if (!c.options().cluster.empty()) h.cluster_name = c.options().cluster;
+    TRY(ns->ask<proto::DeleteTopicInNamesrv>(h));
+    proto::DeleteKvConfigRequestHeader order;
+    order.name_space = proto::names::order_topic_namespace;
+    order.key = topic;
+    TRY(ns->ask<proto::DeleteKvConfig>(order));
+  }
+  return {};
+}
+
+Outcome<void> remove(Context& c) {
+  const std::string& topic = c.arg(0);
+  TRY_VAR(route, c.route(topic));
+  auto brokers = holders(route, c.options());
+  if (brokers.empty()) return fail(Exit::refused, fmt::format("no master there has topic {}", topic));
+  TRY(c.confirm(fmt::format("Topic {} and all its messages at {} broker{} will be deleted.", topic,
+                            brokers.size(), brokers.size() == 1 ? "" : "s")));
+  for (const BrokerNode& b : brokers) {
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    proto::DeleteTopicRequestHeader h;
+    h.topic = topic;
+    TRY(channel->ask<proto::DeleteTopicInBroker>(h));
+  }
+  // The name server learns it from the brokers when only some of them lose the topic.
+  if (c.options().broker.empty()) TRY(forget_at_namesrvs(c, topic));
+  Table t({{"BROKER", "brokerName"}, {"DELETED", "topic"}});
+  for (const BrokerNode& b : brokers) t.add({Cell::text(b.name), Cell::text(topic)});
+  c.print_table(t);
+  return {};
+}
+
+Outcome<void> show_route(Context& c) {
+  TRY_VAR(route, c.route(c.arg(0)));
+  if (c.options().json) {
+    c.print(route.to_json(proto::JsonStyle::strict) + "\n");
+    return {};
+  }
+  Table t({{"CLUSTER", "cluster"},
+           {"BROKER", "brokerName"},
+           {"READ", "readQueueNums"},
+           {"WRITE", "writeQueueNums"},
+           {"PERM", "perm"},
+           {"ADDRESSES", "brokerAddrs"}});
+  for (const proto::QueueData& q : route.queue_datas) {
+    std::string cluster;
+    std::vector<std::string> addresses;
+    for (const proto::BrokerData& b : route.broker_datas) {
+      if (b.broker_name != q.broker_name) continue;
+      cluster = b.cluster;
+      for (const auto& [id, address] : b.broker_addrs) addresses.push_back(fmt::format("{}={}", id, address));
+    }
+    t.add({Cell::text(cluster), Cell::text(q.broker_name), Cell::integer(q.read_queue_nums),
+           Cell::integer(q.write_queue_nums), Cell::text(permission_name(q.perm)),
+           Cell::list(std::move(addresses))});
+  }
+  c.print_table(t);
+  return {};
+}
+
+Outcome<void> status(Context& c) {
+  const std::string& topic = c.arg(0);
+  TRY_VAR(route, c.route(topic));
+  Table t({{"BROKER", "brokerName"},
+           {"QUEUE", "queueId"},
+           {"MIN", "minOffset"},
+           {"MAX", "maxOffset"},
+           {"MESSAGES", "messages"},
+           {"LAST STORED", "lastUpdateTimestamp"}});
+  int64_t total = 0;
+  for (const BrokerNode& b : holders(route, c.options())) {
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    proto::GetTopicStatsInfoRequestHeader h;
+    h.topic = topic;
+    TRY_VAR(reply, channel->ask<proto::GetTopicStatsInfo>(h));
+    TRY_VAR(stats, parse_body<proto::TopicStatsTable>(*channel, reply, "GET_TOPIC_STATS_INFO"));
+    for (const auto& [queue, offset] : stats.offset_table) {
+      int64_t messages = offset.max_offset - offset.min_offset;
+      total += messages;
+      t.add({Cell::text(queue.broker_name), Cell::integer(queue.queue_id), Cell::integer(offset.min_offset),
+             Cell::integer(offset.max_offset), Cell::integer(messages),
+             Cell::moment(offset.last_update_timestamp_ms)});
+    }
+  }
+  c.print_table(t);
+  if (!c.options().json) c.print(fmt::format("{} messages\n", format_number(total)));
+  return {};
+}
+
+constexpr OptionSpec list_options[] = {
+    {"-a,--all", nullptr, &Options::all, "also the topics of the system, of retries and of dead letters"},
+};
+constexpr OptionSpec put_options[] = {
+    {"--queues", "N", &Options::queues, "read and write queues of each broker (default 8 for a new topic)", 1,
+     65535},
+    {"-r,--read-queues", "N", &Options::read_queues, "read queues of each broker", 0, 65535},
+    {"-w,--write-queues", "N", &Options::write_queues, "write queues of each broker", 0, 65535},
+    {"-p,--perm", "PERM", &Options::perm, "rw, r, w or none"},
+    {"-o,--order", "BOOL", &Options::order, "true: queues keep their places when a broker is away"},
+    {"-a,--attribute", "NAME=VALUE", &Options::attributes,
+     "an attribute, for example message.type=FIFO; -NAME removes one; repeatable"},
+    {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only at this broker"},
+    {"-c,--cluster", "NAME", &Options::cluster, "at the masters of this cluster"},
+};
+constexpr OptionSpec delete_options[] = {
+    {"-y,--yes", nullptr, &Options::yes, "do not ask"},
+    {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only at this broker"},
+    {"-c,--cluster", "NAME", &Options::cluster, "only in this cluster"},
+};
+constexpr OptionSpec status_options[] = {
+    {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only this broker"},
+    {"-c,--cluster", "NAME", &Options::cluster, "only this cluster"},
+};
+
+constexpr Verb verbs[] = {
+    {"topic list", "", 0, 0, list_options, list, "list topics with their queues",
+     "READ and WRITE count the queues of all brokers.", "topicList", ""},
+    {"topic create", "TOPIC", 1, 1, put_options, create, "create a topic",
+     "At all masters, when the name server knows one cluster only."},
+    {"topic update", "TOPIC", 1, 1, put_options, update, "change a topic; what is not given stays as it is",
+     "", "updateTopic", "-t"},
+    {"topic delete", "TOPIC", 1, 1, delete_options, remove, "delete a topic and its messages",
+     "Asks first on a terminal; without a terminal it needs --yes.", "deleteTopic", "-t"},
+    {"topic route",
+     "TOPIC",
+     1,
+     1,
+     {},
+     show_route,
+     "show which brokers have a topic's queues",
+     "",
+     "topicRoute",
+     "-t"},
+    {"topic status", "TOPIC", 1, 1, status_options, status, "show the offsets of a topic's queues", "",
+     "topicStatus", "-t"},
+};
+
+}  // namespace
+
+std::span<const Verb> topic_verbs() {
+  return verbs;
+}
+
+}  // namespace rmq::ctl
