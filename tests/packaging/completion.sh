@@ -14,7 +14,9 @@ offers() {
   COMP_CWORD=$#
   _rmqctl
   for word in $wanted; do
-    [[ " ${COMPREPLY[*]} " == *" $word "* ]] || { echo "'$*' does not offer $word: ${COMPREPLY[*]}"; failed=1; }
+    [[ " ${COMPREPLY[*]} " == *" $word "* ]] && continue
+    echo "'$*' does not offer $word: ${COMPREPLY[*]}"
+    failed=1
   done
 }
 
