@@ -111,12 +111,4 @@ const ConfigKey<N> namesrv_keys[] = {
 std::span<const ConfigKey<BrokerConfig>> broker_config_table() { return broker_keys; }
 std::span<const ConfigKey<NamesrvConfig>> namesrv_config_table() { return namesrv_keys; }
 
-LogLevel log_level_of(std::string_view name) {
-  if (name == "error") return LogLevel::error;
-  if (name == "warning") return LogLevel::warning;
-  if (name == "notice") return LogLevel::notice;
-  if (name == "debug") return LogLevel::debug;
-  return LogLevel::info;
-}
-
 }  // namespace rmq

@@ -79,7 +79,4 @@ struct NamesrvConfig {
 };
 std::span<const ConfigKey<NamesrvConfig>> namesrv_config_table();
 
-// Of a value of the key logLevel.
-LogLevel log_level_of(std::string_view name);
-
 }  // namespace rmq

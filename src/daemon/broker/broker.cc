@@ -88,6 +88,10 @@ Task<void> Broker::stop() {
   co_await registration.unregister_all();
   co_await registration.stop();
   co_await scope_.join();
+}
+
+Task<void> Broker::save_all() {
+  co_await scope_.join();
   co_await save_offsets();
   [[maybe_unused]] auto saved = co_await schedule.save();
   store.set_arrival_listener(nullptr);

@@ -34,8 +34,10 @@ class Broker : public Service {
   Task<Result<void>> load();
   // Registers with the name servers, delivers delayed messages, saves offsets: until stop().
   void start();
-  // Unregisters, answers waiting pulls, saves everything. Connections must be closed before.
+  // Answers waiting pulls, says goodbye to the name servers, ends its own tasks. Then close the connections and
+  // call save_all().
   Task<void> stop();
+  Task<void> save_all();
 
   Task<void> serve(Request& request) override;
   void closed(const std::shared_ptr<Connection>& c) override;

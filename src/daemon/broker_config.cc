@@ -1,0 +1,76 @@
+#include "daemon/broker_config.h"
+
+#include <cstdlib>
+
+#include "daemon/broker/schedule.h"
+#include "daemon/service_manager.h"
+#include "uring/io.h"
+
+namespace rmq {
+
+namespace {
+
+// A person who tries it out is not root and has no /var/lib/rmqd.
+std::string default_standalone_root() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state != '\0')
+    return std::string(state) + "/rmqd/store";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
+    return std::string(home) + "/.local/state/rmqd/store";
+  return "/var/lib/rmqd/store";
+}
+
+void check_values(const BrokerConfig& c, ConfigErrors& errors) {
+  if (c.mappedFileSizeCommitLog % static_cast<int64_t>(disk_block_bytes) != 0)
+    errors.push_back("'mappedFileSizeCommitLog' must be a multiple of 4096");
+  if (c.mappedFileSizeConsumeQueue % 20 != 0) errors.push_back("'mappedFileSizeConsumeQueue' must be a multiple of 20");
+  if (c.maxMessageSize + 65'536 > c.mappedFileSizeCommitLog)
+    errors.push_back("'maxMessageSize' and 64 KiB must fit into a CommitLog file (mappedFileSizeCommitLog)");
+  if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels) errors.push_back(levels.error().where);
+  bool v6 = c.brokerIP1.find(':') != std::string::npos;
+  if (!Address::parse((v6 ? "[" + c.brokerIP1 + "]" : c.brokerIP1) + ":1"))
+    errors.push_back("'brokerIP1' must be an IP address, not '" + c.brokerIP1 + "'");
+}
+
+}  // namespace
+
+void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, ConfigErrors& errors) {
+  if (c.brokerName.empty()) c.brokerName = host_name();
+  if (c.brokerIP1.empty()) c.brokerIP1 = first_host_address();
+  if (standalone) {
+    if (!root_given) c.storePathRootDir = default_standalone_root();
+    std::string own = "127.0.0.1:" + std::to_string(c.namesrvListenPort);
+    if (c.bindAddress != "0.0.0.0" && !c.bindAddress.empty()) own = c.bindAddress + ":" + std::to_string(c.namesrvListenPort);
+    c.namesrvAddr = c.namesrvAddr.empty() ? own : own + ";" + c.namesrvAddr;
+    if (c.namesrvKvConfigPath.empty()) c.namesrvKvConfigPath = c.storePathRootDir + "/config/kvConfig.json";
+  }
+  check_values(c, errors);
+}
+
+store::StoreOptions store_options_of(const BrokerConfig& c) {
+  store::StoreOptions o;
+  o.root = c.storePathRootDir;
+  o.commit_log_dir = c.storePathCommitLog;
+  o.commit_log_file_bytes = static_cast<uint64_t>(c.mappedFileSizeCommitLog);
+  o.consume_queue_file_units = static_cast<uint32_t>(c.mappedFileSizeConsumeQueue / 20);
+  o.flush = c.flushDiskType == "ASYNC_FLUSH" ? store::FlushDiskType::ASYNC_FLUSH : store::FlushDiskType::SYNC_FLUSH;
+  o.flush_interval_ms = static_cast<uint32_t>(c.flushIntervalCommitLog);
+  o.memory_bytes = static_cast<uint64_t>(c.storeMemoryBytes);
+  o.max_message_bytes = static_cast<uint32_t>(c.maxMessageSize);
+  o.transfer_count_in_memory = static_cast<uint32_t>(c.maxTransferCountOnMessageInMemory);
+  o.transfer_bytes_in_memory = static_cast<uint32_t>(c.maxTransferBytesOnMessageInMemory);
+  o.transfer_count_on_disk = static_cast<uint32_t>(c.maxTransferCountOnMessageInDisk);
+  o.transfer_bytes_on_disk = static_cast<uint32_t>(c.maxTransferBytesOnMessageInDisk);
+  o.sync_flush_timeout_ms = static_cast<uint32_t>(c.syncFlushTimeout);
+  return o;
+}
+
+NamesrvConfig namesrv_config_of(const BrokerConfig& c) {
+  NamesrvConfig n;
+  n.bindAddress = c.bindAddress;
+  n.listenPort = c.namesrvListenPort;
+  n.kvConfigPath = c.namesrvKvConfigPath;
+  n.logLevel = c.logLevel;
+  return n;
+}
+
+}  // namespace rmq

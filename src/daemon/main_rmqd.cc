@@ -1,0 +1,261 @@
+// rmqd: command line, log, ring, recover, listen, ready, loop, drain. With --standalone the name server runs in
+// this process too, on a port of its own.
+#include <csignal>
+#include <cstdio>
+
+#include "base/log.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker_config.h"
+#include "daemon/namesrv/name_server.h"
+#include "daemon/server.h"
+#include "daemon/service_manager.h"
+#include "uring/disk.h"
+#include "uring/net.h"
+#include "uring/probe.h"
+#include "uring/signals.h"
+
+namespace rmq {
+namespace {
+
+constexpr uint64_t open_files_min = 4096;
+constexpr int64_t status_interval_ns = 10 * ns_per_s;
+constexpr uint64_t more_start_time_us = 60'000'000;  // asked of systemd with each step of the recovery
+
+struct Environment {
+  const CommandLine& line;
+  BrokerConfig& config;
+  Ring& ring;
+  Disk& disk;
+  Net& net;
+};
+
+class ShownProgress : public store::RecoveryProgress {
+ public:
+  void on_progress(int per_cent, int64_t physical_offset) override {
+    std::string text = "Recovering the store: " + std::to_string(per_cent) + " %, at offset " + std::to_string(physical_offset);
+    notify_starting(text, more_start_time_us);
+    log(LogLevel::info, text);
+  }
+  void on_damage(int64_t at, int64_t next_valid) override {
+    log(LogLevel::error, ids::store_corrupt,
+        "the CommitLog is damaged in the middle: rmqd does not start, so that nothing is lost that can be saved",
+        {{"OFFSET", std::to_string(at)}, {"BYTES", std::to_string(next_valid - at)}});
+  }
+};
+
+// A log that cannot be written ends the process; systemd starts it again and recovery decides.
+class StopOnFailure : public store::FailureListener {
+ public:
+  explicit StopOnFailure(Event& stop) : stop_(stop) {}
+  void on_store_failed(const Error& e) override {
+    log(LogLevel::error, ids::store_write_failed, "the store cannot be written any more: rmqd stops",
+        {{"REASON", to_string(e)}});
+    failed = true;
+    stop_.set();
+  }
+  bool failed = false;
+
+ private:
+  Event& stop_;
+};
+
+Task<void> show_status(const Server& server, const broker::Broker& b, Event& stop) {
+  std::string shown;
+  for (;;) {
+    std::string now = "Serving at " + b.address_text() + ", registered with " + b.registration.status() + ", " +
+                      std::to_string(server.connections()) + " connections, " +
+                      std::to_string(static_cast<uint64_t>(b.stats.rate_10s(&broker::Counters::put_messages))) +
+                      " messages/s in, " +
+                      std::to_string(static_cast<uint64_t>(b.stats.rate_10s(&broker::Counters::get_transferred))) + " out";
+    if (now != shown) notify_status(now);
+    shown = std::move(now);
+    bool stopped = co_await stop.wait_for(status_interval_ns);
+    if (stopped) co_return;
+  }
+}
+
+void reload_log_level(const CommandLine& line) {
+  BrokerConfig again;
+  ConfigErrors errors = config_read(broker_config_table(), again, line.config_file, line.settings);
+  for (const std::string& e : errors)
+    log(LogLevel::error, ids::config_invalid, "the configuration was not read again: " + e);
+  if (!errors.empty()) return;
+  log_set_level(log_level_of(again.logLevel));
+  log(LogLevel::notice, ids::config_changed, "log level is " + again.logLevel + "; other keys need a restart");
+}
+
+Task<void> watch_signals(Signals& signals, const CommandLine& line, Event& stop) {
+  for (;;) {
+    int signal = co_await signals.next();
+    if (signal == SIGHUP) {
+      reload_log_level(line);
+      continue;
+    }
+    stop.set();
+    co_return;
+  }
+}
+
+void log_recovery(const store::RecoveryStats& r) {
+  std::string from = std::to_string(r.scanned_from), to = std::to_string(r.scanned_to);
+  log(LogLevel::notice, ids::store_recovered, r.clean ? "store opened after a clean stop" : "store recovered",
+      {{"FROM", from}, {"TO", to}, {"RECORDS", std::to_string(r.records)}, {"MILLISECONDS", std::to_string(r.duration_ms)}});
+  if (r.torn_at >= 0)
+    log(LogLevel::notice, ids::store_torn_tail, "an unfinished write at the end of the CommitLog was cut off",
+        {{"OFFSET", std::to_string(r.torn_at)}, {"BYTES", std::to_string(r.torn_bytes)}});
+}
+
+Task<std::unique_ptr<store::MessageStore>> open_store(const Environment& e, int& code) {
+  ShownProgress progress;
+  auto opened = co_await store::MessageStore::open(e.disk, store_options_of(e.config), &progress);
+  if (opened) {
+    log_recovery((*opened)->stats().recovery);
+    co_return std::move(*opened);
+  }
+  const Error& why = opened.error();
+  log(LogLevel::error, ids::start_failed, "the store cannot be opened",
+      {{"DIRECTORY", e.config.storePathRootDir}, {"REASON", to_string(why)}});
+  code = why.code == Errc::corrupt ? exit_code::data_error : exit_code::io_error;
+  co_return nullptr;
+}
+
+Task<bool> listen_at(Server& server, const std::string& host, int64_t port, int& code) {
+  auto listening = co_await server.listen(host, static_cast<uint16_t>(port));
+  if (listening) co_return true;
+  log(LogLevel::error, ids::start_failed,
+      "cannot listen at " + host + ":" + std::to_string(port) + ": is another broker or name server running there?",
+      {{"REASON", to_string(listening.error())}});
+  code = exit_code::failure;
+  co_return false;
+}
+
+// The name server of --standalone.
+struct OwnNamesrv {
+  OwnNamesrv(const Environment& e) : names(namesrv_config_of(e.config), e.disk, e.net), server(e.net, names) {}
+  namesrv::NameServer names;
+  Server server;
+};
+
+Task<bool> start_namesrv(OwnNamesrv& n, const Environment& e, Event& stop, Scope& scope, int& code) {
+  auto loaded = co_await n.names.load();
+  if (!loaded) {
+    log(LogLevel::error, ids::start_failed, "the KV config of the name server cannot be read",
+        {{"FILE", e.config.namesrvKvConfigPath}, {"REASON", to_string(loaded.error())}});
+    code = exit_code::io_error;
+    co_return false;
+  }
+  bool good = co_await listen_at(n.server, e.config.bindAddress, e.config.namesrvListenPort, code);
+  if (good) n.names.start(stop, scope);
+  co_return good;
+}
+
+Task<bool> start_broker(broker::Broker& b, Server& main_port, Server& vip_port, const Environment& e, int& code) {
+  auto loaded = co_await b.load();
+  if (!loaded) {
+    log(LogLevel::error, ids::start_failed, "the configuration files of the store cannot be used",
+        {{"DIRECTORY", e.config.storePathRootDir + "/config"}, {"REASON", to_string(loaded.error())}});
+    code = exit_code::data_error;
+    co_return false;
+  }
+  bool good = co_await listen_at(main_port, e.config.bindAddress, e.config.listenPort, code);
+  if (good) good = co_await listen_at(vip_port, e.config.bindAddress, e.config.listenPort - 2, code);
+  co_return good;
+}
+
+Task<void> serve(const Environment& e, store::MessageStore& store, Event& stop, int& code) {
+  Signals signals(e.ring);
+  StopOnFailure on_failure(stop);
+  store.set_failure_listener(&on_failure);
+  Scope scope;
+  OwnNamesrv own(e);
+  broker::Broker b(e.config, e.disk, e.net, store);
+  Server main_port(e.net, b), vip_port(e.net, b);
+  bool good = true;
+  if (e.line.standalone) good = co_await start_namesrv(own, e, stop, scope, code);
+  if (good) good = co_await start_broker(b, main_port, vip_port, e, code);
+  if (good) {
+    b.start();
+    scope.spawn(feed_watchdog(stop));
+    scope.spawn(watch_signals(signals, e.line, stop));
+    notify_ready("Serving at " + b.address_text());
+    log(LogLevel::notice, ids::broker_started, "broker " RMQD_VERSION " serves at " + b.address_text(),
+        {{"BROKER", e.config.brokerName}, {"CLUSTER", e.config.brokerClusterName}, {"STORE", e.config.storePathRootDir},
+         {"NAMESRV", e.config.namesrvAddr}});
+    scope.spawn(show_status(main_port, b, stop));
+    co_await stop.wait();
+    notify_stopping();
+  }
+  stop.set();
+  main_port.stop_accepting();
+  vip_port.stop_accepting();
+  co_await b.stop();
+  co_await main_port.stop();
+  co_await vip_port.stop();
+  co_await own.server.stop();
+  co_await b.save_all();
+  signals.close();
+  co_await scope.join();
+  store.set_failure_listener(nullptr);
+  if (on_failure.failed) code = exit_code::io_error;
+}
+
+Task<void> run(Environment e, int& code) {
+  auto store = co_await open_store(e, code);
+  if (!store) co_return;
+  Event stop;
+  co_await serve(e, *store, stop, code);
+  co_await store->shutdown();
+  log(LogLevel::notice, ids::broker_stopped, "broker has stopped", {{"BROKER", e.config.brokerName}});
+}
+
+int start(const CommandLine& line, BrokerConfig& config) {
+  raise_open_files_limit();
+  std::string lacks = probe_verdict(probe_kernel(), open_files_min);
+  if (!lacks.empty()) {
+    log(LogLevel::error, ids::kernel_unsuitable, lacks);
+    return exit_code::unavailable;
+  }
+  auto ring = Ring::create();
+  if (!ring) {
+    log(LogLevel::error, ids::kernel_unsuitable, "no io_uring: " + to_string(ring.error()));
+    return exit_code::unavailable;
+  }
+  auto net = UringNet::create(**ring);
+  if (!net) {
+    log(LogLevel::error, ids::kernel_unsuitable, "no receive buffers: " + to_string(net.error()));
+    return exit_code::unavailable;
+  }
+  UringDisk disk(**ring);
+  int code = exit_code::ok;
+  (*ring)->run(run({line, config, **ring, disk, **net}, code));
+  return code;
+}
+
+}  // namespace
+}  // namespace rmq
+
+int main(int argc, char** argv) {
+  using namespace rmq;
+  const auto table = broker_config_table();
+  CommandLine line = parse_command_line(argc, argv, "rmqd", "Broker for clients of the RocketMQ protocol",
+                                        "/etc/rmqd/rmqd.toml", config_help(table), true);
+  if (line.exit_with >= 0) return line.exit_with;
+  if (line.print_config_roff) {
+    std::fputs(config_roff(table).c_str(), stdout);
+    return exit_code::ok;
+  }
+  BrokerConfig config;
+  config.storePathRootDir.clear();
+  ConfigErrors errors = config_read(table, config, line.config_file, line.settings);
+  const bool root_given = !config.storePathRootDir.empty();
+  if (!root_given) config.storePathRootDir = BrokerConfig{}.storePathRootDir;
+  complete_broker_config(config, line.standalone, root_given, errors);
+  for (const std::string& e : errors) std::fprintf(stderr, "%s\n", e.c_str());
+  if (!errors.empty()) return exit_code::config;
+  if (line.check_config) return exit_code::ok;
+  Signals::block();
+  log_start(under_systemd(), log_level_of(config.logLevel));
+  const int code = start(line, config);
+  log_stop();
+  return code;
+}
