@@ -8,10 +8,22 @@ namespace rmq {
 
 // ---- frame memory ------------------------------------------------------------------------------------
 
+// Under AddressSanitizer frames are not kept, so that a use after their end is found.
+#if defined(__SANITIZE_ADDRESS__)
+#define RMQ_KEEP_FRAMES 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RMQ_KEEP_FRAMES 0
+#endif
+#endif
+#ifndef RMQ_KEEP_FRAMES
+#define RMQ_KEEP_FRAMES 1
+#endif
+
 namespace {
 constexpr size_t frame_class_bytes = 128;
 constexpr size_t frame_classes = 32;  // up to 4 KiB
-constexpr size_t frames_kept_per_class = 4096;
+constexpr size_t frames_kept_per_class = RMQ_KEEP_FRAMES ? 4096 : 0;
 
 struct FreeFrame {
   FreeFrame* next;
