@@ -33,7 +33,7 @@ class RecvPool final : private Completion {
     virtual void rearm() = 0;
 
    protected:
-    ~Client() = default;
+    virtual ~Client() = default;
 
    private:
     friend class RecvPool;

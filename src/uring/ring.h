@@ -11,6 +11,7 @@
 
 #include <liburing.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -123,7 +124,7 @@ class [[nodiscard]] Op final : private Completion {
   Op& operator=(const Op&) = delete;
   ~Op() { check(!in_flight_); }
 
-  io_uring_sqe* sqe() { return &sqe_; }
+  io_uring_sqe* sqe() { return reinterpret_cast<io_uring_sqe*>(sqe_); }
 
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> h) {
@@ -141,11 +142,12 @@ class [[nodiscard]] Op final : private Completion {
   void start() {
     check(!in_flight_);
     in_flight_ = true;
-    Ring::current().start(sqe_, *this);
+    Ring::current().start(*sqe(), *this);
   }
   void on_completion(int32_t result, uint32_t flags) override;
 
-  io_uring_sqe sqe_{};
+  // An io_uring_sqe. As a member it is pedantically wrong: it ends in a flexible array.
+  alignas(io_uring_sqe) std::byte sqe_[sizeof(io_uring_sqe)] = {};
   Waiter waiter_;
   int32_t result_ = 0;
   bool in_flight_ = false;

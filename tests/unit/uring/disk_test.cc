@@ -113,7 +113,7 @@ TEST_F(DiskTest, DirectIoInBlocks) {
 Task<void> no_direct(Disk& d) {
   Result<std::unique_ptr<File>> f = co_await d.open("/proc/self/status", {.direct = true});
   EXPECT_FALSE(f);
-  if (!f) EXPECT_EQ(f.error().code, Errc::unsupported) << why(f);
+  if (!f) { EXPECT_EQ(f.error().code, Errc::unsupported) << why(f); }
 }
 TEST_F(DiskTest, AFileSystemWithoutDirectIoSaysSo) { run(no_direct(disk_)); }
 
@@ -161,7 +161,7 @@ Task<void> full_device(Disk& d) {
   std::unique_ptr<File> f = co_await open_ok(d, "/dev/full", {.write = true});
   Result<void> w = co_await write_text(*f, 0, "x", Durability::none);
   EXPECT_FALSE(w);
-  if (!w) EXPECT_EQ(w.error().code, Errc::no_space);
+  if (!w) { EXPECT_EQ(w.error().code, Errc::no_space); }
   co_await f->close();
 }
 TEST_F(DiskTest, AFullDiskIsPassedUp) { run(full_device(disk_)); }
@@ -172,7 +172,7 @@ Task<void> over_size_limit(Disk& d, std::string path) {
   std::string big(10'000, 'b');
   Result<void> w = co_await write_text(*f, 0, big, Durability::none);
   EXPECT_FALSE(w);
-  if (!w) EXPECT_EQ(w.error().sys, EFBIG) << why(w);
+  if (!w) { EXPECT_EQ(w.error().sys, EFBIG) << why(w); }
   Result<uint64_t> n = co_await f->size();
   EXPECT_EQ(n.value_or(0), 6000u);  // the part
   co_await f->close();
@@ -194,11 +194,11 @@ Task<void> open_errors(Disk& d, std::string dir) {
   EXPECT_TRUE(f) << why(f);
   f = co_await d.open(dir + "/f", {.write = true, .create = true, .exclusive = true});
   EXPECT_FALSE(f);
-  if (!f) EXPECT_EQ(f.error().code, Errc::exists);
+  if (!f) { EXPECT_EQ(f.error().code, Errc::exists); }
   std::unique_ptr<File> read_only = co_await open_ok(d, dir + "/f", {});
   Result<void> w = co_await write_text(*read_only, 0, "x", Durability::none);
   EXPECT_FALSE(w);
-  if (!w) EXPECT_EQ(w.error().code, Errc::io);
+  if (!w) { EXPECT_EQ(w.error().code, Errc::io); }
   co_await read_only->close();
 }
 TEST_F(DiskTest, OpenTellsWhatIsWrong) { run(open_errors(disk_, dir_)); }

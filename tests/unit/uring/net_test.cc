@@ -161,7 +161,7 @@ Task<void> send_expecting(Stream& s, std::string_view text, Errc expected) {
   iovec v = iov(text);
   Result<void> r = co_await s.send(std::span(&v, 1));
   EXPECT_FALSE(r);
-  if (!r) EXPECT_EQ(r.error().code, expected) << why(r);
+  if (!r) { EXPECT_EQ(r.error().code, expected) << why(r); }
 }
 Task<void> close_while_sending(Ring& r, UringNet& net) {
   SocketPair p;
@@ -210,7 +210,7 @@ Task<void> recv_deadline(Ring& r, UringNet& net) {
   int64_t until_ns = r.now_ns() + 10 * ns_per_ms;
   Result<RecvBuffer> b = co_await a->recv(until_ns);
   EXPECT_FALSE(b);
-  if (!b) EXPECT_EQ(b.error().code, Errc::timeout);
+  if (!b) { EXPECT_EQ(b.error().code, Errc::timeout); }
   EXPECT_GE(r.now_ns(), until_ns);
   EXPECT_EQ(::write(p.fd[1], "late", 4), 4);
   std::string got = co_await read_bytes(*a, 4);
@@ -223,7 +223,7 @@ TEST_F(NetTest, RecvEndsAtItsDeadlineAndLosesNothing) { run(recv_deadline(*ring_
 Task<void> recv_expecting(Stream& s, Errc expected) {
   Result<RecvBuffer> b = co_await s.recv(no_deadline);
   EXPECT_FALSE(b);
-  if (!b) EXPECT_EQ(b.error().code, expected) << why(b);
+  if (!b) { EXPECT_EQ(b.error().code, expected) << why(b); }
 }
 Task<void> close_while_receiving(Ring& r, UringNet& net) {
   SocketPair p;
@@ -381,7 +381,7 @@ TEST_F(TinyPool, StarvedStreamsCanBeClosed) { run(close_starved(*ring_, *net_));
 Task<void> accept_expecting(Listener& l, Errc expected) {
   Result<std::unique_ptr<Stream>> s = co_await l.accept();
   EXPECT_FALSE(s);
-  if (!s) EXPECT_EQ(s.error().code, expected) << why(s);
+  if (!s) { EXPECT_EQ(s.error().code, expected) << why(s); }
 }
 Task<void> close_while_accepting(Net& net) {
   Result<std::unique_ptr<Listener>> l = co_await net.listen(loopback, 0);
@@ -402,7 +402,7 @@ Task<void> listen_twice(Net& net) {
   uint16_t port = (*l)->local().port;
   Result<std::unique_ptr<Listener>> second = co_await net.listen(loopback, port);
   EXPECT_FALSE(second);
-  if (!second) EXPECT_EQ(second.error().sys, EADDRINUSE);
+  if (!second) { EXPECT_EQ(second.error().sys, EADDRINUSE); }
   // Connections of before do not keep the port from the next process.
   int fd = plain_connect((*l)->local());
   Result<std::unique_ptr<Stream>> s = co_await (*l)->accept();
@@ -467,8 +467,8 @@ Task<void> out_of_files(Net& net) {
   scope.spawn(raise_files(before.rlim_cur));
   Result<std::unique_ptr<Stream>> s = co_await (*l)->accept();
   EXPECT_FALSE(s);
-  if (!s) EXPECT_EQ(s.error().code, Errc::limit);
-  if (!s) EXPECT_EQ(s.error().sys, EMFILE);
+  if (!s) { EXPECT_EQ(s.error().code, Errc::limit); }
+  if (!s) { EXPECT_EQ(s.error().sys, EMFILE); }
   for (int i = 0; i < 3; i++) {  // told once; then it waits until there are descriptors
     s = co_await (*l)->accept();
     EXPECT_TRUE(s) << why(s);
@@ -557,7 +557,7 @@ Task<void> connect_refused(Net& net) {
   co_await sleep_for(5 * ns_per_ms);
   Result<std::unique_ptr<Stream>> s = co_await net.connect(loopback, port, no_deadline);
   EXPECT_FALSE(s);
-  if (!s) EXPECT_EQ(s.error().sys, ECONNREFUSED) << why(s);
+  if (!s) { EXPECT_EQ(s.error().sys, ECONNREFUSED) << why(s); }
 }
 TEST_F(NetTest, ARefusedConnectTellsSo) { run(connect_refused(*net_)); }
 
@@ -572,7 +572,7 @@ Task<void> connect_deadline(Ring& r, Net& net) {
   int64_t until_ns = r.now_ns() + 50 * ns_per_ms;
   Result<std::unique_ptr<Stream>> s = co_await net.connect(loopback, at.port, until_ns);
   EXPECT_FALSE(s);
-  if (!s) EXPECT_EQ(s.error().code, Errc::timeout) << why(s);
+  if (!s) { EXPECT_EQ(s.error().code, Errc::timeout) << why(s); }
   EXPECT_GE(r.now_ns(), until_ns);
   ::close(first);
   ::close(fd);

@@ -156,10 +156,13 @@ class NoteDone final : public Completion {
   int32_t result = 1;
   int calls = 0;
 };
-Task<void> cancel_both(Ring& r, NoteDone& read, NoteDone& cancel, char& into, Pipe& p) {
+void start_read(Ring& r, NoteDone& read, char& into, Pipe& p) {
   io_uring_sqe e{};
   io_uring_prep_read(&e, p.fd[0], &into, 1, 0);
   r.start(e, read);
+}
+Task<void> cancel_both(Ring& r, NoteDone& read, NoteDone& cancel, char& into, Pipe& p) {
+  start_read(r, read, into, p);
   co_await sleep_for(ns_per_ms);
   r.cancel(read, cancel);
   while (r.in_flight() != 0) co_await sleep_for(ns_per_ms);
@@ -182,12 +185,9 @@ TEST_F(Ring_, CancelNowDropsTheResultAndKeepsThatOfOthers) {
   NoteDone dropped;
   NoteDone kept;
   char c = 0;
-  io_uring_sqe e{};
-  io_uring_prep_read(&e, p.fd[0], &c, 1, 0);
-  ring_->start(e, dropped);
+  start_read(*ring_, dropped, c, p);
   other.put('k');
-  io_uring_prep_read(&e, other.fd[0], &c, 1, 0);
-  ring_->start(e, kept);
+  start_read(*ring_, kept, c, other);
   ring_->cancel_now(dropped);
   run(yield_often());
   EXPECT_EQ(dropped.calls, 0);
