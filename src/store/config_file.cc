@@ -48,8 +48,13 @@ bool good(const std::string& content, bool (*valid)(std::string_view)) {
 
 Task<Result<void>> replace_file(Disk& disk, std::string path, std::string content) {
   std::string dir = parent_of(path);
-  CO_TRY(co_await disk.make_dirs(dir));
-  CO_TRY(co_await write_whole(disk, path + ".tmp", std::move(content)));
+  auto written = co_await write_whole(disk, path + ".tmp", content);
+  if (!written && written.error().code == Errc::not_found) {  // the first file there
+    CO_TRY(co_await disk.make_dirs(dir));
+    CO_TRY(co_await disk.sync_dir(parent_of(dir)));
+    written = co_await write_whole(disk, path + ".tmp", std::move(content));
+  }
+  if (!written) co_return written;
   auto kept = co_await disk.rename(path, path + ".bak");
   if (!kept && kept.error().code != Errc::not_found) co_return kept;
   CO_TRY(co_await disk.rename(path + ".tmp", path));

@@ -20,6 +20,9 @@ uint64_t align_up(uint64_t v) {
   return align_down(v + block - 1);
 }
 
+// The CRC is of the body alone. Of a torn record whose last sector is missing topic or properties show it.
+bool has_zero(std::string_view s) { return s.find('\0') != std::string_view::npos; }
+
 bool all_zero(Bytes b) {
   return b.empty() || (b[0] == std::byte{0} && std::memcmp(b.data(), b.data() + 1, b.size() - 1) == 0);
 }
@@ -85,8 +88,9 @@ Task<Result<bool>> Recovery::step(LogWalker& w) {
   if (!front->is_message() || front->size + proto::blank_record_bytes > left) co_return false;
   CO_TRY_VAR(bytes, co_await w.view(pos_, front->size));
   auto record = proto::parse_record(bytes, proto::CrcCheck::verify);
-  if (!record || record->physical_offset != static_cast<int64_t>(pos_) || record->queue_id < 0)
-    co_return false;
+  bool valid = record && record->physical_offset == static_cast<int64_t>(pos_) && record->queue_id >= 0 &&
+               !has_zero(record->topic) && !has_zero(record->properties);
+  if (!valid) co_return false;
   last_store_ms_ = std::max(last_store_ms_, record->store_timestamp_ms);
   stats_.recovery.records++;
   CO_TRY(co_await dispatch(*record));
@@ -212,9 +216,12 @@ Task<Result<uint64_t>> Recovery::proof_from(LogWalker& w) {
   uint64_t file_end = pos_ - pos_ % file_bytes + file_bytes;
   CO_TRY_VAR(head, co_await w.view(pos_, proto::record_bytes_min));
   auto front = proto::record_front(head);
-  bool whole_head = front && front->is_message() && head.size() >= proto::record_bytes_min &&
-                    proto::record_physical_offset(head) == static_cast<int64_t>(pos_);
-  uint64_t spot_end = whole_head ? pos_ + front->size : pos_ + 1;
+  uint64_t spot_end = pos_ + 1;
+  if (front && front->is_message() && front->size <= file_end - pos_) {
+    CO_TRY_VAR(bytes, co_await w.view(pos_, front->size));
+    auto record = proto::parse_record(bytes, proto::CrcCheck::skip);
+    if (record && record->physical_offset == static_cast<int64_t>(pos_)) spot_end += record->size - 1;
+  }
   co_return std::min(align_up(spot_end) + log_write_bytes_max, file_end);
 }
 

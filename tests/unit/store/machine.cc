@@ -71,6 +71,12 @@ std::optional<Errc> Machine::try_open() {
   return last_error_;
 }
 
+DiskImage Machine::copy() const {
+  SimLoop loop(1);
+  SimDisk disk(loop, {}, image);
+  return disk.visible_image();
+}
+
 std::string Machine::file(const std::string& path) const {
   return image.read_file("/store/" + path).value_or("");
 }

@@ -60,6 +60,7 @@ class Machine : public RecoveryProgress {
   // Does not open: Errc, or none when it opens.
   std::optional<Errc> try_open();
 
+  DiskImage copy() const;                           // damage() changes an image itself
   std::string file(const std::string& path) const;  // below the root; "" when missing
   bool exists(const std::string& path) const;
   void damage(const std::string& path, uint64_t at, std::string_view bytes);

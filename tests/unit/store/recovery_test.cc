@@ -1,0 +1,278 @@
+// Coming back: after a stop, a kill, a power cut, with files lost or damaged.
+#include "machine.h"
+
+namespace rmq::store::test {
+namespace {
+
+const std::string first_log = "commitlog/00000000000000000000";
+
+Task<void> ten_messages(Ctx& c) {
+  for (int i = 0; i < 10; i++) {
+    auto r = co_await c.put("T", i % 2, "body" + std::to_string(i));
+    EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
+  }
+}
+// Ten messages of 96 + 1 bytes each; another run of them goes on behind.
+Task<void> ten_are_there(Ctx& c) {
+  for (int q = 0; q < 2; q++) {
+    auto r = co_await c.store->get("T", q, 0, 32, nullptr);
+    auto bodies = bodies_of(r);
+    CO_ASSERT(bodies.size() == 5);
+    for (size_t i = 0; i < 5; i++)
+      EXPECT_EQ(bodies[i], "body" + std::to_string(i * 2 + static_cast<size_t>(q)));
+  }
+}
+constexpr uint64_t record = 91 + 1 + 5;
+
+TEST(Recovery, EveryEndKeepsWhatWasAcknowledged) {
+  for (End end : {End::stop, End::kill, End::power_lost, End::power_torn}) {
+    Machine m;
+    for (int round = 0; round < 3; round++) {
+      m.run(round == 0 ? ten_messages : ten_are_there, end);
+      EXPECT_EQ(m.recovery.torn_at, -1);
+    }
+    m.run([](Ctx& c) -> Task<void> {
+      co_await ten_are_there(c);
+      auto r = co_await c.put("T", 0, "more");
+      EXPECT_EQ(r.queue_offset, 5);
+      EXPECT_EQ(r.physical_offset, static_cast<int64_t>(10 * record));
+    });
+  }
+}
+
+TEST(Recovery, ACheckpointShortensIt) {
+  Machine m;
+  m.options.checkpoint_interval_ms = 1000;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        co_await ten_messages(c);
+        co_await sleep_for(3 * ns_per_s);
+        co_await c.put("T", 0, "last");
+      },
+      End::power_lost);
+  m.run(nullptr, End::power_lost);
+  EXPECT_EQ(m.recovery.records, 1u);
+  EXPECT_EQ(m.recovery.scanned_from, static_cast<int64_t>(10 * record));
+  m.run(nullptr);
+  EXPECT_EQ(m.recovery.records, 0u) << "the last one wrote a checkpoint when it opened";
+}
+
+TEST(Recovery, TornTailIsCutAndStaysCut) {
+  Machine m;
+  m.run(ten_messages, End::kill);
+  m.damage(first_log, 9 * record + 88, "torn");  // the last record, which might have been in flight
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        EXPECT_EQ(c.store->max_physical_offset(), static_cast<int64_t>(9 * record));
+        EXPECT_EQ(c.store->max_offset("T", 1), 4);
+        auto r = co_await c.put("T", 1, "again");
+        EXPECT_EQ(r.queue_offset, 4);
+        EXPECT_EQ(r.physical_offset, static_cast<int64_t>(9 * record));
+      },
+      End::kill);
+  EXPECT_EQ(m.recovery.torn_at, static_cast<int64_t>(9 * record));
+  EXPECT_EQ(m.recovery.torn_bytes, record - 2) << "the length of no properties is zero";
+  m.run([](Ctx& c) -> Task<void> {
+    auto r = co_await c.store->get("T", 1, 4, 32, nullptr);
+    EXPECT_EQ(bodies_of(r), (std::vector<std::string>{"again"}));
+  });
+}
+
+// A valid record behind the cut must not come back when new records happen to end where it begins.
+TEST(Recovery, StaleRecordsAreNotResurrected) {
+  Machine m;
+  m.run(ten_messages, End::kill);
+  m.damage(first_log, 8 * record + 88, "torn");  // record 9 behind it stays valid
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        EXPECT_EQ(c.store->max_physical_offset(), static_cast<int64_t>(8 * record));
+        auto r = co_await c.put("T", 0, "newer");  // as long as the lost one
+        EXPECT_EQ(r.total_bytes, static_cast<int32_t>(record));
+      },
+      End::kill);
+  m.run([](Ctx& c) -> Task<void> {
+    EXPECT_EQ(c.store->max_physical_offset(), static_cast<int64_t>(9 * record));
+    EXPECT_EQ(c.store->max_offset("T", 1), 4);
+    co_return;
+  });
+}
+
+// The record's end is in another sector than its CRC: the last bytes of the properties are missing.
+TEST(Recovery, TornPropertiesAreCut) {
+  Machine m;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        co_await c.put("T", 0, "whole");
+        co_await c.put("T", 0, "torn!", "K\x01" + std::string(1000, 'v') + "\x02");
+      },
+      End::kill);
+  m.damage(first_log, 1024, std::string(512, '\0'));
+  m.run(nullptr);
+  EXPECT_EQ(m.recovery.torn_at, static_cast<int64_t>(record));
+}
+
+TEST(Recovery, DamageInTheMiddleIsRefusedLoudly) {
+  Machine m;
+  m.options.commit_log_file_bytes = 8u << 20;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        std::string body(30'000, 'x');
+        for (int i = 0; i < 100; i++) co_await c.put("T", 0, body);
+      },
+      End::kill);
+  constexpr uint64_t size = 91 + 1 + 30'000;
+  DiskImage whole = m.copy();
+  m.damage(first_log, 10 * size + 5000, "flip");
+  EXPECT_EQ(m.try_open(), Errc::corrupt);
+  EXPECT_EQ(m.damaged_at, static_cast<int64_t>(10 * size));
+  EXPECT_GT(m.next_valid, static_cast<int64_t>(11 * size));
+  EXPECT_EQ(m.next_valid % static_cast<int64_t>(size), 0);
+  m.image = whole;
+  whole = m.copy();
+  m.damage(first_log, 10 * size, "flip");  // its size is gone as well
+  EXPECT_EQ(m.try_open(), Errc::corrupt);
+  m.image = whole;
+  whole = m.copy();
+  m.damage(first_log, 99 * size + 5000, "flip");
+  EXPECT_EQ(m.try_open(), std::nullopt) << "the last one may have been in flight";
+  EXPECT_EQ(m.recovery.torn_at, static_cast<int64_t>(99 * size));
+}
+
+TEST(Recovery, AMissingLogFileIsRefused) {
+  Machine m;
+  m.run([](Ctx& c) -> Task<void> {
+    for (int i = 0; i < 40; i++) co_await c.put("T", 0, std::string(90'000, 'x'));
+  });
+  DiskImage whole = m.copy();
+  m.remove_files("commitlog/00000000000001048576");
+  EXPECT_EQ(m.try_open(), Errc::corrupt);
+  m.image = whole;
+  whole = m.copy();
+  m.remove_files("commitlog/");
+  EXPECT_EQ(m.try_open(), Errc::corrupt);
+}
+
+TEST(Recovery, LostQueueFilesAreMadeAgain) {
+  for (std::string lost : {"consumequeue/", "consumequeue/T/1/"}) {
+    for (End end : {End::stop, End::kill}) {
+      Machine m;
+      m.run(ten_messages, end);
+      m.run(nullptr, end);  // all units in files, and the checkpoint says so
+      m.remove_files(lost);
+      m.run(ten_are_there);
+      EXPECT_TRUE(m.recovery.queues_rebuilt);
+      m.run(ten_are_there);
+      EXPECT_FALSE(m.recovery.queues_rebuilt);
+    }
+  }
+}
+
+TEST(Recovery, BothCheckpointsMayBeDeleted) {
+  Machine m;
+  m.run(ten_messages);
+  m.remove_files("rmqd.checkpoint");
+  m.remove_files("checkpoint");
+  m.run(ten_are_there);
+  EXPECT_TRUE(m.recovery.queues_rebuilt);
+}
+
+// As a RocketMQ broker leaves a directory that it stopped in order: no checkpoint of ours.
+TEST(Recovery, TakesOverFromRocketMq) {
+  Machine m;
+  m.run(ten_messages);
+  m.remove_files("rmqd.checkpoint");
+  m.run(ten_are_there);
+  EXPECT_FALSE(m.recovery.queues_rebuilt);
+  EXPECT_EQ(m.recovery.records, 0u);
+}
+
+TEST(Recovery, ExtraQueueFilesDoNotMatter) {
+  Machine m;
+  m.run(ten_messages, End::kill);
+  m.run(nullptr, End::kill);
+  // Units of records that the log does not have, and a queue that nobody knows.
+  std::string unit("\0\0\0\0\0\x10\0\0\0\0\0\x61\0\0\0\0\0\0\0\0", 20);
+  m.damage("consumequeue/T/0/00000000000000000000", 7 * 20, unit);
+  m.run(ten_are_there, End::kill);
+  EXPECT_EQ(m.file("consumequeue/T/0/00000000000000000000").find_first_not_of('\0', 5 * 20),
+            std::string::npos);
+}
+
+TEST(Recovery, QueuesOverSeveralFilesAndOffsets) {
+  Machine m;
+  m.run([](Ctx& c) -> Task<void> {
+    for (int i = 0; i < 2500; i++) co_await c.put("T", 0, "m" + std::to_string(i), "");
+  });
+  EXPECT_TRUE(m.exists("consumequeue/T/0/00000000000000040000"));
+  auto check = [](Ctx& c) -> Task<void> {
+    EXPECT_EQ(c.store->max_offset("T", 0), 2500);
+    auto r = co_await c.store->get("T", 0, 1990, 32, nullptr);
+    auto b = bodies_of(r);
+    CO_ASSERT(b.size() == 10);  // up to the end of that file of units
+    EXPECT_EQ(b[0], "m1990");
+    auto n = co_await c.store->get("T", 0, 2000, 1, nullptr);
+    EXPECT_EQ(bodies_of(n), (std::vector<std::string>{"m2000"}));
+  };
+  m.run(check, End::kill);
+  m.run(check, End::power_lost);
+  m.run(check);
+}
+
+// The log begins with queue offset 1500 (as after retention, when the queue files are lost): the file starts
+// with blank units.
+TEST(Recovery, AQueueThatBeginsInTheMiddle) {
+  Machine m;
+  m.run([](Ctx& c) -> Task<void> {
+    for (int i = 0; i < 1500; i++) co_await c.put("T", 0, std::string(700, 'x'));
+    while (c.store->max_physical_offset() < (1 << 20) + 100'000)
+      co_await c.put("T", 0, std::string(700, 'y'));
+  });
+  m.remove_files("commitlog/00000000000000000000");
+  m.remove_files("consumequeue/");
+  m.remove_files("rmqd.checkpoint");
+  auto check = [](Ctx& c) -> Task<void> {
+    int64_t min = c.store->min_offset("T", 0);
+    EXPECT_GT(min, 1000);
+    EXPECT_LT(min, c.store->max_offset("T", 0));
+    EXPECT_EQ(c.store->min_physical_offset(), 1 << 20);
+    auto low = co_await c.store->get("T", 0, 10, 1, nullptr);
+    EXPECT_EQ(low.status, GetMessageStatus::OFFSET_TOO_SMALL);
+    EXPECT_EQ(low.next_begin_offset, min);
+    auto r = co_await c.store->get("T", 0, min, 1, nullptr);
+    EXPECT_EQ(r.status, GetMessageStatus::FOUND);
+  };
+  m.run(check);
+  std::string units = m.file("consumequeue/T/0/00000000000000020000");
+  EXPECT_EQ(units.substr(0, 20), std::string("\0\0\0\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0\0\0\0\0", 20));
+  m.run(check);
+  EXPECT_TRUE(m.recovery.clean);
+}
+
+TEST(Recovery, ProgressIsTold) {
+  Machine m;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        for (int i = 0; i < 500; i++) co_await c.put("T", 0, std::string(3000, 'x'));
+      },
+      End::kill);
+  m.per_cents.clear();
+  m.run(nullptr);
+  ASSERT_GT(m.per_cents.size(), 20u);
+  EXPECT_TRUE(std::is_sorted(m.per_cents.begin(), m.per_cents.end()));
+  EXPECT_EQ(m.per_cents.back(), 100);
+}
+
+TEST(Recovery, TornCheckpointSlotFallsBack) {
+  Machine m;
+  m.run(ten_messages);
+  // The newest slot is damaged; the other one, from the start, still holds.
+  for (uint64_t at : {uint64_t{0}, uint64_t{4096}}) {
+    Machine n;
+    n.image = m.copy();
+    n.damage("rmqd.checkpoint", at + 20, "\xff\xff");
+    n.run(ten_are_there);
+  }
+}
+
+}  // namespace
+}  // namespace rmq::store::test
