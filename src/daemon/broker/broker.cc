@@ -152,46 +152,53 @@ void Broker::apply_config() {
 
 // ---- shared steps ------------------------------------------------------------------------------------
 
+static void log_topic(const proto::TopicConfig& c) {
+  log(LogLevel::notice, ids::topic_changed, "topic created or changed",
+      {{"TOPIC", c.topic_name}, {"QUEUES", fmt::format("{} read, {} write", c.read_queue_nums, c.write_queue_nums)}});
+}
+
 Task<Result<bool>> Broker::change_topic(proto::TopicConfig c) {
   proto::TopicConfig copy = c;
   if (!topics.put(std::move(c), wall_ms())) co_return false;
-  log(LogLevel::notice, ids::topic_changed, "topic created or changed",
-      {{"TOPIC", copy.topic_name},
-       {"QUEUES", fmt::format("{} read, {} write", copy.read_queue_nums, copy.write_queue_nums)}});
-  CO_TRY(co_await topics.save());
-  co_await registration.register_topic(std::move(copy));
+  log_topic(copy);
+  Scope registering;
+  registering.spawn(registration.register_topic(std::move(copy)));
+  auto saved = co_await topics.save();
+  co_await registering.join();
+  if (!saved) co_return std::unexpected(saved.error());
   co_return true;
 }
 
-Task<Result<void>> Broker::ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag) {
-  if (topics.find(name) != nullptr) co_return Result<void>{};
+Task<void> Broker::ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag) {
+  if (topics.find(name) != nullptr) co_return;
   proto::TopicConfig c;
   c.topic_name = std::move(name);
   c.read_queue_nums = c.write_queue_nums = queues;
   c.perm = perm;
   c.topic_sys_flag = sys_flag;
-  CO_TRY(co_await change_topic(std::move(c)));
-  co_return Result<void>{};
+  topics.put(c, wall_ms());
+  log_topic(c);
+  scope_.spawn(save_topics());
+  co_await registration.register_topic(std::move(c));
 }
+
+Task<void> Broker::save_topics() { [[maybe_unused]] auto saved = co_await topics.save(); }
 
 std::string Broker::unique_id() { return unique_ids_.next(wall_ms()); }
 
-int Broker::delay_level_of(std::string_view properties) const {
-  auto text = proto::find_property(properties, proto::prop::DELAY);
-  if (!text) return 0;
+int Broker::delay_level_of(std::string_view text) const {
+  if (text.empty()) return 0;
   int64_t level = 0;
-  auto [end, ec] = std::from_chars(text->data(), text->data() + text->size(), level);
-  if (ec != std::errc{} || end != text->data() + text->size()) return -1;
+  auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), level);
+  if (ec != std::errc{} || end != text.data() + text.size()) return -1;
   if (level <= 0) return 0;
   return static_cast<int>(std::min<int64_t>(level, delay_levels.count()));
 }
 
-Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& properties, bool wait) {
-  int level = delay_level_of(properties);
-  std::string_view timers[] = {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC,
-                               proto::prop::TIMER_DELIVER_MS};
+Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& properties, int level, bool wait) {
   if (level > 0) {
-    for (std::string_view t : timers) proto::remove_property(properties, t);
+    for (std::string_view t : {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC, proto::prop::TIMER_DELIVER_MS})
+      proto::remove_property(properties, t);
     proto::set_property(properties, proto::prop::REAL_TOPIC, m.topic);
     proto::set_property(properties, proto::prop::REAL_QID, std::to_string(m.queue_id));
     m.topic = proto::names::SCHEDULE_TOPIC_XXXX;

@@ -43,21 +43,24 @@ class Broker : public Service {
   void closed(const std::shared_ptr<Connection>& c) override;
 
   // ---- what handlers share ----
-  // Adds or changes a topic: in the table, on disk, at the name servers, in this order. False: unchanged.
+  // Adds or changes a topic in the table; resolves when it is on disk and every name server knows it or failed.
+  // False: unchanged.
   Task<Result<bool>> change_topic(proto::TopicConfig c);
-  // The topic, created with these values when it is missing.
-  Task<Result<void>> ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag = 0);
+  // A retry or dead-letter topic, created with these values when it is missing. Resolves when the name servers
+  // know it; it goes to disk soon after, because losing it loses nothing: the next use makes it again.
+  Task<void> ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag = 0);
   // A group that find_or_create() made goes to disk soon.
   void save_new_groups();
   // Hands changed run-time keys of `config` to the parts that keep copies of them.
   void apply_config();
   Task<void> save_offsets();
 
-  // Stores a message that may be delayed (DELAY > 0 in its properties): then it goes to SCHEDULE_TOPIC_XXXX.
+  // Stores a message; with a delay level above 0 in SCHEDULE_TOPIC_XXXX.
   // `properties` is changed for that and must outlive the call.
-  Task<store::PutMessageResult> put(store::MessageIn message, std::string& properties, bool wait = true);
-  // Level (from 1 on) of a DELAY value, 0 for none; -1: not a number.
-  int delay_level_of(std::string_view properties) const;
+  Task<store::PutMessageResult> put(store::MessageIn message, std::string& properties, int delay_level,
+                                    bool wait = true);
+  // Level (from 1 on) of the value of DELAY, 0 for none; -1: not a number.
+  int delay_level_of(std::string_view delay) const;
 
   int64_t wall_ms() const { return Loop::current().wall_ms(); }
   int64_t now_ns() const { return Loop::current().now_ns(); }
@@ -87,6 +90,7 @@ class Broker : public Service {
   Task<void> once_a_second();
   Task<void> save_offsets_often();
   Task<void> save_groups();
+  Task<void> save_topics();
   Task<void> look_for_silent_clients();
 
   std::string address_text_;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "daemon/broker/handlers.h"
+#include "daemon/java_properties.h"
 #include "proto/codes.h"
 
 namespace rmq::broker {
@@ -101,34 +102,10 @@ void get_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
   r.answer<proto::GetBrokerConfig>({version}, body);
 }
 
-namespace {
-
-// Java properties: a line a pair, '#' and '!' begin comments, blanks around '=' do not count.
-std::vector<std::pair<std::string, std::string>> parse_properties(std::string_view text) {
-  std::vector<std::pair<std::string, std::string>> out;
-  auto trim = [](std::string_view s) {
-    while (!s.empty() && std::isspace(static_cast<unsigned char>(s.front()))) s.remove_prefix(1);
-    while (!s.empty() && std::isspace(static_cast<unsigned char>(s.back()))) s.remove_suffix(1);
-    return s;
-  };
-  while (!text.empty()) {
-    size_t end = text.find('\n');
-    std::string_view line = trim(text.substr(0, end));
-    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-    if (line.empty() || line[0] == '#' || line[0] == '!') continue;
-    size_t eq = line.find_first_of("=:");
-    if (eq == std::string_view::npos) eq = line.size();
-    out.emplace_back(trim(line.substr(0, eq)), eq < line.size() ? trim(line.substr(eq + 1)) : std::string_view{});
-  }
-  return out;
-}
-
-}  // namespace
-
 // All keys are looked at before any is applied: a refused request changes nothing.
 void update_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
   auto table = broker_config_table();
-  auto pairs = parse_properties(r.frame().body_text());
+  const Properties pairs = parse_properties(r.frame().body_text());
   std::string forbidden = "brokerConfigPath|rocketmqHome|configBlackList|" + b.config.configBlackList;
   std::replace(forbidden.begin(), forbidden.end(), ';', '|');
   BrokerConfig next = b.config;

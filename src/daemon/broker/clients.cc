@@ -37,10 +37,9 @@ Task<const proto::SubscriptionGroupConfig*> prepare_group(Broker& b, const proto
   const proto::SubscriptionGroupConfig* g = b.groups.find_or_create(data.group_name, b.wall_ms());
   if (g == nullptr) co_return nullptr;
   b.save_new_groups();
-  auto made = co_await b.ensure_topic(proto::retry_topic_of(data.group_name), g->retry_queue_nums,
-                                      proto::perm::read | proto::perm::write,
-                                      data.unit_mode ? proto::topic_sys_flag::unit_sub : 0);
-  if (!made) co_return nullptr;
+  co_await b.ensure_topic(proto::retry_topic_of(data.group_name), g->retry_queue_nums,
+                          proto::perm::read | proto::perm::write,
+                          data.unit_mode ? proto::topic_sys_flag::unit_sub : 0);
   co_return b.groups.find(data.group_name);
 }
 

@@ -27,6 +27,7 @@ struct BackMessage {
   int32_t queue_id = 0;
   std::string properties;
   int32_t reconsume_times = 0;
+  int delay_level = 0;
 };
 
 // The new message's place and properties. `record` is the one that could not be consumed.
@@ -48,6 +49,7 @@ BackMessage make_back(Broker& b, const proto::ConsumerSendMsgBackRequestHeader& 
     m.topic = proto::retry_topic_of(h.group);
     m.queue_id = static_cast<int32_t>(Loop::current().random().below(static_cast<uint64_t>(g.retry_queue_nums)));
     int32_t level = h.delay_level == 0 ? first_retry_level + record.reconsume_times : h.delay_level;
+    m.delay_level = std::min(level, b.delay_levels.count());
     proto::set_property(m.properties, prop::DELAY, std::to_string(level));
   }
   return m;
@@ -73,9 +75,8 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   bool dead = h.delay_level < 0 ||
               record->reconsume_times >= max_times(group, r.command.version, h.max_reconsume_times);
   BackMessage back = make_back(b, h, group, *record, dead);
-  auto made = co_await b.ensure_topic(back.topic, dead ? 1 : group.retry_queue_nums, read_write,
-                                      h.unit_mode && !dead ? proto::topic_sys_flag::unit_sub : 0);
-  if (!made) co_return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("topic[{}] not exist", back.topic));
+  co_await b.ensure_topic(back.topic, dead ? 1 : group.retry_queue_nums, read_write,
+                          h.unit_mode && !dead ? proto::topic_sys_flag::unit_sub : 0);
   store::MessageIn m;
   m.topic = back.topic;
   m.queue_id = back.queue_id;
@@ -87,7 +88,7 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   m.reconsume_times = back.reconsume_times;
   m.body = record->body;
   // Answered when it is safe: the consumer then forgets the message.
-  store::PutMessageResult put = co_await b.put(m, back.properties);
+  store::PutMessageResult put = co_await b.put(m, back.properties, back.delay_level);
   Refusal outcome = refusal_of(b, put.status);
   if (outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT)
     co_return r.reply(ResponseCode::SUCCESS);
@@ -105,8 +106,7 @@ Task<std::optional<std::string>> route_retry(Broker& b, int32_t client_version,
               b.locks.any_held(group, b.now_ns());
   if (!dead) co_return std::string{};
   std::string dlq = proto::dlq_topic_of(group);
-  auto made = co_await b.ensure_topic(dlq, 1, read_write);
-  if (!made) co_return std::nullopt;
+  co_await b.ensure_topic(dlq, 1, read_write);
   proto::set_property(properties, prop::DELAY, "-1");
   co_return dlq;
 }

@@ -43,7 +43,7 @@ struct SendProperties {
   bool wait = true;
   bool transaction = false;
   bool timer = false;
-  bool delay_is_number = true;
+  int delay_level = 0;  // -1: DELAY is not a number
 };
 
 SendProperties stored_properties(Broker& b, std::string_view from) {
@@ -58,6 +58,7 @@ SendProperties stored_properties(Broker& b, std::string_view from) {
     if (p.name == prop::UNIQ_KEY) out.unique_key = p.value;
     else if (p.name == prop::WAIT) out.wait = p.value != "false";
     else if (p.name == prop::TRAN_MSG) out.transaction = p.value == "true" || p.value == "TRUE";
+    else if (p.name == prop::DELAY) out.delay_level = b.delay_level_of(p.value);
     else if (p.name.starts_with("TIMER_DEL")) out.timer = true;
   }
   if (out.unique_key.empty()) {
@@ -86,8 +87,8 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
   if (topic == nullptr) {
     Result<void> made;
     if (proto::is_retry_topic(h.topic)) {
-      made = co_await b.ensure_topic(std::string(h.topic), 1, proto::perm::read | proto::perm::write,
-                                     h.unit_mode ? proto::topic_sys_flag::unit_sub : 0);
+      co_await b.ensure_topic(std::string(h.topic), 1, proto::perm::read | proto::perm::write,
+                              h.unit_mode ? proto::topic_sys_flag::unit_sub : 0);
     } else {
       auto pattern = b.topics.pattern_for(h.topic, h.default_topic, h.default_topic_queue_nums, h.unit_mode);
       if (!pattern) {
@@ -158,12 +159,11 @@ bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
            fmt::format("the broker[{}] sending transaction message is forbidden", b.config.brokerIP1));
     return true;
   }
-  int level = b.delay_level_of(p.text);
-  if (level < 0) {
+  if (p.delay_level < 0) {
     refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: property DELAY is not a number");
     return true;
   }
-  if (p.timer && level == 0) {
+  if (p.timer && p.delay_level == 0) {
     refuse(b, r, ResponseCode::SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false");
     return true;
   }
@@ -186,12 +186,16 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
     if (!dlq.empty()) {
       m.topic = dlq;
       m.queue_id = 0;
+      p.delay_level = 0;
     }
   }
   if (refuse_special(b, r, p)) co_return;
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   int32_t shown_queue = m.queue_id;
-  store::PutMessageResult put = co_await b.put(m, p.text, p.wait);
+  m.properties = p.text;
+  store::PutMessageResult put;
+  if (p.delay_level == 0) put = co_await b.store.put(m, p.wait);
+  else put = co_await b.put(m, p.text, p.delay_level, p.wait);
   char id[proto::offset_id_text_v6];
   size_t n = proto::format_offset_id(to_host(b.store_host), put.physical_offset, id);
   answer_send(b, r, put, {id, n}, shown_queue, p.unique_key, 1);
