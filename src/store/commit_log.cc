@@ -92,10 +92,12 @@ void CommitLog::fail_log(const Error& e) {
 
 // ---- appending ---------------------------------------------------------------------------------------
 
-CommitLog::Room CommitLog::room_for(size_t bytes) const {
+CommitLog::Room CommitLog::room_for(size_t bytes) {
   if (append_ != written_ && append_ - written_ + bytes > options_.unflushed_bytes_max) return Room::wait;
   bool fits = append_ + bytes + proto::blank_record_bytes <= file_end_;
   if (fits || segments_.end_base() > file_end_) return Room::ok;
+  want_next_file_ = true;
+  prepare_work_.set();
   return no_next_file_ ? Room::no_file : Room::wait;
 }
 
@@ -126,6 +128,7 @@ void CommitLog::seal_file(uint64_t file_end) {
   append_ = file_end;
   append_segment_ = segments_.find(append_);
   file_end_ = append_ + segments_.file_bytes();
+  want_next_file_ = false;
 }
 
 int64_t CommitLog::open_run(size_t bytes) {
@@ -261,7 +264,8 @@ Task<void> CommitLog::sync_loop() {
 // ---- ahead of the end --------------------------------------------------------------------------------
 
 bool CommitLog::needs_next_file() const {
-  return segments_.end_base() == file_end_ && file_end_ - append_ <= segments_.file_bytes() / 2;
+  bool half_full = file_end_ - append_ <= segments_.file_bytes() / 2;
+  return segments_.end_base() == file_end_ && (half_full || want_next_file_);
 }
 
 bool CommitLog::needs_zeros() const {
@@ -297,7 +301,8 @@ Task<void> CommitLog::zero_step() {
   }
   uint64_t from = std::max(zeroed_, align_up(append_));
   // Overtaken by appends: leave them some room, or each would wait for zeros that it overwrites at once.
-  if (from != zeroed_ && append_ != written_) from = std::min(from + zero_step_bytes, file_end_ - block);
+  bool overtaken = from != zeroed_ && append_ != written_;
+  if (overtaken && from + zero_step_bytes < file_end_) from += zero_step_bytes;
   std::shared_ptr<Segment> s = segments_.find(from);
   uint64_t to = std::min({from + zero_step_bytes, s->base + segments_.file_bytes(),
                           align_up(append_ + std::max(options_.zero_ahead_bytes, from - append_ + block))});

@@ -49,7 +49,7 @@ class CommitLog {
 
   // --- appending
   enum class Room : uint8_t { ok, wait, no_file };
-  Room room_for(size_t bytes) const;
+  Room room_for(size_t bytes);
   // Begins a run of records of `bytes` in total, contiguous in one file (ends the current file when they do
   // not fit). Returns their physical offset. Only when room_for() says ok.
   int64_t open_run(size_t bytes);
@@ -114,7 +114,8 @@ class CommitLog {
   uint64_t file_end_ = 0;    // of the file that appends go to
   uint64_t prepare_at_ = 0;  // appending beyond this wakes prepare_loop
   std::shared_ptr<Segment> append_segment_;
-  bool no_next_file_ = false;  // the last try to create one failed
+  bool want_next_file_ = false;  // somebody waits for it
+  bool no_next_file_ = false;    // the last try to create one failed
   bool failed_ = false;
   bool stopping_ = false;
 

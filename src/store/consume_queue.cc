@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/limits.h"
 
 namespace rmq::store {
 
@@ -13,6 +14,12 @@ void release_topic(Topic* t) {
   if (--t->refs == 0) delete t;
 }
 }  // namespace
+
+bool legal_topic(std::string_view name) {
+  bool dots = name == "." || name == "..";
+  return !name.empty() && name.size() <= limits::long_topic_bytes_max && !dots &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+}
 
 void encode_unit(std::byte* to, const QueueUnit& u) {
   store_be<int64_t>(to, u.physical_offset);

@@ -27,6 +27,9 @@ inline bool is_blank(const QueueUnit& u) {
   return u.physical_offset == 0 && u.bytes == blank_unit_size;
 }
 
+// Fit to be the name of a directory. (What characters a topic may have is the broker's rule.)
+bool legal_topic(std::string_view name);
+
 struct Topic;
 
 struct ConsumeQueue {
@@ -46,6 +49,7 @@ struct ConsumeQueue {
   bool deleted = false;
   bool unwritten_listed = false;
   bool unsynced_listed = false;
+  bool busy_listed = false;
   bool new_file = false;        // its directory entry is not synced yet
   std::vector<std::byte> tail;  // encoded units from tail_first to max_offset
   int64_t tail_first = 0;

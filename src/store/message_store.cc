@@ -86,7 +86,10 @@ MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
       log_(disk, options_, stats_, *this) {}
 
 MessageStore::Impl::~Impl() {
-  for (; !pending_.empty(); pending_.pop()) pending_.front().queue->refs--;  // only after a failure
+  for (; !pending_.empty(); pending_.pop()) {  // only after a failure
+    QueueRef q(pending_.front().queue);
+    q->refs--;
+  }
 }
 
 // ---- opening -----------------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& b
   constexpr std::string_view retry = "%RETRY%";
   bool long_ok = m.topic.starts_with(retry);
   size_t topic_max = long_ok ? limits::long_topic_bytes_max : limits::topic_bytes_max;
-  bool sane = !m.topic.empty() && m.topic.size() <= topic_max && m.queue_id >= 0 && !m.body.empty();
+  bool sane = legal_topic(m.topic) && m.topic.size() <= topic_max && m.queue_id >= 0 && !m.body.empty();
   if (!sane || m.body.size() > options_.max_message_bytes) return PutMessageStatus::MESSAGE_ILLEGAL;
   if (m.properties.size() > limits::properties_bytes_max) return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
   size_t n = proto::record_size(fields_of(m));
@@ -198,7 +201,7 @@ void MessageStore::Impl::append(PutWaiter& w) {
 }
 
 // False: wait; or, with `refused` changed, there will be no room.
-bool MessageStore::Impl::room_now(size_t bytes, PutMessageStatus& refused) const {
+bool MessageStore::Impl::room_now(size_t bytes, PutMessageStatus& refused) {
   if (pending_.size() >= pending_records_max || table_.unwritten_units() >= unwritten_units_max) return false;
   switch (log_.room_for(bytes)) {
     case CommitLog::Room::ok:
@@ -283,7 +286,7 @@ Task<PutMessageResult> MessageStore::Impl::put_all(std::span<const MessageIn> me
   if (watch_work_.has_waiters()) watch_work_.notify();
   PutWait waiting{w.appended ? confirm_waiters_ : room_waiters_, w};
   co_await waiting;
-  if (--puts_running_ == 0 && !accepting_) puts_done_.notify();
+  if (--puts_running_ == 0 && !accepting_) calls_done_.notify();
   if (w.appended && wait && w.end > confirm_)
     r.status = failed_ ? PutMessageStatus::SERVICE_NOT_AVAILABLE : PutMessageStatus::FLUSH_DISK_TIMEOUT;
   if (!w.appended && failed_) r.status = PutMessageStatus::SERVICE_NOT_AVAILABLE;
@@ -427,17 +430,18 @@ Task<void> MessageStore::Impl::delete_topic(std::string topic) {
   std::vector<QueueRef> queues = table_.detach(topic);
   if (queues.empty()) co_return;
   deletions_++;
+  deletions_running_++;
   auto r = co_await queue_files_.delete_topic(std::move(topic), std::move(queues));
   if (!r) fail(r.error());
   checkpoint_wanted_ = true;  // the sums over all queues are others now
   checkpoint_work_.notify();
   checkpoint_soon_.notify();
+  if (--deletions_running_ == 0 && !accepting_) calls_done_.notify();
 }
 
 Task<void> MessageStore::Impl::shutdown() {
   accepting_ = false;
-  while (puts_running_ != 0) co_await puts_done_.wait();
-  co_await deletions_running_.join();
+  while (puts_running_ != 0 || deletions_running_ != 0) co_await calls_done_.wait();
   auto stopped = co_await log_.stop();
   co_await tasks_.join();
   stopping_ = true;
@@ -450,10 +454,11 @@ Task<void> MessageStore::Impl::shutdown() {
   co_await own_tasks_.join();
   if (stopped && !failed_) {
     advance_confirm();
-    auto saved = co_await save_checkpoint(confirm_ == log_.appended_offset());
-    if (!saved)
+    bool caught_up = confirm_ == log_.appended_offset();  // else a later start has to dispatch the rest
+    auto saved = co_await save_checkpoint(caught_up);
+    if (!saved) {
       fail(saved.error());
-    else if (*saved) {
+    } else if (*saved && caught_up) {
       auto removed = co_await checkpoint_files_.mark_stopped();
       if (!removed) fail(removed.error());
     }

@@ -83,7 +83,8 @@ class MessageStore {
   const char* not_writable_reason() const;  // "" while writable
   const StoreOptions& options() const;
 
-  // Refuses puts from now on, waits for those under way, writes and syncs everything, removes `abort`.
+  // Refuses puts from now on, waits for those and for deletions under way, writes and syncs everything,
+  // removes `abort`. Nobody may be reading any more. After a failure it only lets go of everything.
   Task<void> shutdown();
 
  private:

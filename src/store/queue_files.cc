@@ -148,6 +148,9 @@ Task<Result<void>> QueueFiles::write_listed() {
     if (!q->unsynced_listed) {
       q->unsynced_listed = true;
       unsynced_.push_back(q);
+    }
+    if (!q->busy_listed) {
+      q->busy_listed = true;
       busy_tails_.push_back(q);
     }
   }
@@ -197,10 +200,12 @@ void QueueFiles::trim_idle(int64_t now_ns) {
   std::vector<QueueRef> still;
   for (QueueRef& q : busy_tails_) {
     if (q->deleted) continue;
-    if (q->unwritten() != 0 || now_ns - q->touched_ns < 10 * ns_per_s)
+    if (q->unwritten() != 0 || now_ns - q->touched_ns < 10 * ns_per_s) {
       still.push_back(q);
-    else
-      table_.trim(*q, 0);
+      continue;
+    }
+    q->busy_listed = false;
+    table_.trim(*q, 0);
   }
   busy_tails_ = std::move(still);
 }
@@ -259,6 +264,7 @@ Task<Result<void>> QueueFiles::remove_all() {
 
 Task<Result<std::shared_ptr<UnitBlock>>> QueueFiles::block_of(ConsumeQueue& q, int64_t offset) {
   check(offset < q.written);
+  if (q.deleted) co_return fail(Errc::not_found, "deleted queue");
   int64_t file_first = offset - offset % file_units_;
   int64_t first = offset - (offset - file_first) % unit_block_units;
   Key k{q.uid, first};
@@ -274,6 +280,7 @@ Task<Result<std::shared_ptr<UnitBlock>>> QueueFiles::block_of(ConsumeQueue& q, i
   b->units.resize(static_cast<size_t>(b->count) * unit_bytes);
   CO_TRY_VAR(file, co_await file_of(q, file_first, false));
   std::shared_ptr<File> f = file;
+  if (q.deleted) co_return fail(Errc::not_found, "deleted queue");  // it may be its successor's file
   auto n = co_await f->read(static_cast<uint64_t>(first - file_first) * unit_bytes, b->units);
   if (!n) co_return std::unexpected(n.error());
   if (*n != b->units.size()) co_return fail(Errc::corrupt, "a consumequeue file ends too early");

@@ -21,7 +21,9 @@ uint64_t align_up(uint64_t v) {
 }
 
 // The CRC is of the body alone. Of a torn record whose last sector is missing topic or properties show it.
-bool has_zero(std::string_view s) { return s.find('\0') != std::string_view::npos; }
+bool has_zero(std::string_view s) {
+  return s.find('\0') != std::string_view::npos;
+}
 
 bool all_zero(Bytes b) {
   return b.empty() || (b[0] == std::byte{0} && std::memcmp(b.data(), b.data() + 1, b.size() - 1) == 0);
@@ -89,7 +91,7 @@ Task<Result<bool>> Recovery::step(LogWalker& w) {
   CO_TRY_VAR(bytes, co_await w.view(pos_, front->size));
   auto record = proto::parse_record(bytes, proto::CrcCheck::verify);
   bool valid = record && record->physical_offset == static_cast<int64_t>(pos_) && record->queue_id >= 0 &&
-               !has_zero(record->topic) && !has_zero(record->properties);
+               legal_topic(record->topic) && !has_zero(record->properties);
   if (!valid) co_return false;
   last_store_ms_ = std::max(last_store_ms_, record->store_timestamp_ms);
   stats_.recovery.records++;

@@ -61,7 +61,7 @@ struct MessageStore::Impl final : LogOwner {
   Task<Result<void>> sync_parents();
   Task<PutMessageResult> put_all(std::span<const MessageIn> messages, bool batch, bool wait);
   PutMessageStatus check_message(const MessageIn& m, size_t& bytes) const;
-  bool room_now(size_t bytes, PutMessageStatus& refused) const;
+  bool room_now(size_t bytes, PutMessageStatus& refused);
   void append(PutWaiter& w);
   void append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w);
   void admit_waiting();
@@ -118,10 +118,10 @@ struct MessageStore::Impl final : LogOwner {
   bool checkpoint_wanted_ = false;
   Scope tasks_;      // the log's
   Scope own_tasks_;  // checkpoint, queue writing, watching puts
-  Scope deletions_running_;
   bool stopping_ = false;
-  Event checkpoint_work_, checkpoint_soon_, queue_work_, queue_soon_, watch_work_, watch_stop_, puts_done_;
+  Event checkpoint_work_, checkpoint_soon_, queue_work_, queue_soon_, watch_work_, watch_stop_, calls_done_;
   uint32_t puts_running_ = 0;
+  uint32_t deletions_running_ = 0;
 };
 
 }  // namespace rmq::store

@@ -406,5 +406,66 @@ TEST(Write, TheNextFileIsReadyBeforeItIsNeeded) {
   });
 }
 
+// A batch larger than half a file, before the file is half full: nobody has made the next one yet.
+TEST(Write, ABatchThatNeedsTheNextFileEarly) {
+  Machine m;
+  m.run([](Ctx& c) -> Task<void> {
+    co_await c.put("T", 0, std::string(300'000, 'x'));
+    std::string part(100'000, 'p');
+    std::vector<MessageIn> batch(8, Ctx::message("T", 0, part));
+    auto r = co_await c.store->put_batch(batch);
+    EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
+    EXPECT_EQ(r.physical_offset, 1 << 20);
+  });
+}
+
+// Appends that are faster than the zeros: nothing that was appended is overwritten, also near a file's end.
+TEST(Write, ZerosNeverOverwriteMessages) {
+  for (uint64_t seed = 1; seed < 6; seed++) {
+    Machine m;
+    m.seed = seed;
+    m.options.commit_log_file_bytes = 16u << 20;
+    m.options.memory_bytes = 32u << 20;
+    m.options.zero_ahead_bytes = 12u << 20;
+    m.plan.write_ns_max = 20 * ns_per_ms;
+    auto check_all = [](Ctx& c) -> Task<void> {
+      uint64_t seen = 0;
+      for (int q = 0; q < 3; q++) {
+        for (int64_t o = 0; o < c.store->max_offset("T", q);) {
+          auto r = co_await c.store->get("T", q, o, 32, nullptr);
+          CO_ASSERT(r.status == GetMessageStatus::FOUND);
+          seen += bodies_of(r).size();
+          o = r.next_begin_offset;
+        }
+      }
+      EXPECT_EQ(seen, 2400u);
+    };
+    m.run(
+        [](Ctx& c) -> Task<void> {
+          Puts p;
+          p.results.resize(2400);
+          Scope s;
+          for (size_t i = 0; i < 2400; i++) {
+            s.spawn(put_one(c, p, i, 9'000));
+            if (i % 100 == 99)
+              co_await sleep_for(static_cast<int64_t>(c.loop.random().below(40)) * ns_per_ms);
+          }
+          co_await s.join();
+        },
+        End::power_lost);
+    m.run(check_all);
+  }
+}
+
+TEST(Write, TopicsAreNoPaths) {
+  Machine m;
+  m.run([](Ctx& c) -> Task<void> {
+    for (std::string_view t : {"..", ".", "a/b", "/etc", "../../x"}) {
+      auto r = co_await c.put(t, 0, "b");
+      EXPECT_EQ(r.status, PutMessageStatus::MESSAGE_ILLEGAL) << t;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace rmq::store::test
