@@ -250,7 +250,7 @@ int main(int argc, char** argv) {
   const bool root_given = !config.storePathRootDir.empty();
   if (!root_given) config.storePathRootDir = BrokerConfig{}.storePathRootDir;
   complete_broker_config(config, line.standalone, root_given, errors);
-  for (const std::string& e : errors) std::fprintf(stderr, "%s\n", e.c_str());
+  report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
   if (line.check_config) return exit_code::ok;
   Signals::block();

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/log.h"
+
 namespace rmq {
 
 CommandLine parse_command_line(int argc, char** argv, std::string_view program, std::string_view what,
@@ -53,6 +55,18 @@ bool under_systemd() {
   unsigned long device = 0, inode = 0;
   if (stream == nullptr || std::sscanf(stream, "%lu:%lu", &device, &inode) != 2) return false;
   return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+void report_config_errors(const std::vector<std::string>& errors) {
+  const bool to_journal = under_systemd() && !errors.empty();
+  if (to_journal) log_start(true, LogLevel::info);
+  for (const std::string& e : errors) {
+    if (to_journal)
+      log(LogLevel::error, ids::config_invalid, e);
+    else
+      std::fprintf(stderr, "%s\n", e.c_str());
+  }
+  if (to_journal) log_stop();
 }
 
 static void notify(const std::string& state) { sd_notify(0, state.c_str()); }

@@ -36,8 +36,12 @@ CommandLine parse_command_line(int argc, char** argv, std::string_view program, 
                                std::string_view default_config, std::string_view keys_help,
                                bool with_standalone);
 
-// sd_notify lines; without a notify socket they do nothing.
 bool under_systemd();  // stderr is the journal
+// Says what is wrong with the configuration, a line each: to the journal as an event when started by systemd,
+// else bare to stderr. Before log_start().
+void report_config_errors(const std::vector<std::string>& errors);
+
+// sd_notify lines; without a notify socket they do nothing.
 void notify_ready(std::string_view status);
 void notify_status(std::string_view status);
 void notify_stopping();
