@@ -134,17 +134,27 @@ def free_ports():
     raise Unusable('no free ports in %d-%d' % (low, high))
 
 
-def call(address, code, fields=None, timeout=3):
+def call(address, code, fields=None, body=b'', timeout=3):
     """One remoting request; returns (header, body)."""
     host, port = address.rsplit(':', 1)
     header = json.dumps(dict(code=code, flag=0, language='JAVA', opaque=1, serializeTypeCurrentRPC='JSON',
                              version=493, extFields=fields or {})).encode()
     with socket.create_connection((host, int(port)), timeout) as s:
-        s.sendall(struct.pack('>II', 4 + len(header), len(header)) + header)
+        s.sendall(struct.pack('>II', 4 + len(header) + len(body), len(header)) + header + body)
         f = s.makefile('rb')
         size, head = struct.unpack('>II', f.read(8))
         head &= 0xffffff
         return json.loads(f.read(head)), f.read(size - 4 - head)
+
+
+def send_one(broker, topic, queue):
+    """Sends one message; a topic that is not there is created with 4 queues."""
+    fields = dict(producerGroup='p', topic=topic, defaultTopic='TBW102', defaultTopicQueueNums='4',
+                  queueId=str(queue), sysFlag='0', bornTimestamp=str(int(time.time() * 1000)), flag='0',
+                  properties='')
+    header, _ = call(broker, 10, fields, b'hello', 30)
+    if header['code'] != 0:
+        raise Unusable('a send to %s was answered by %s' % (topic, header))
 
 
 def registered(ns, broker=None):

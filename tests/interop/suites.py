@@ -6,7 +6,8 @@ import subprocess
 import threading
 import time
 
-from harness import CONNECT_TIMEOUT, HERE, OUT, Cluster, Unusable, reference_java, run_tool
+from harness import (CONNECT_TIMEOUT, HERE, OUT, Cluster, Unusable, reference_java, run_tool, send_one,
+                     wait_until)
 
 JAVA_VERSIONS = {'java55': '5.5.0', 'java49': '4.9.8'}
 _build = threading.Lock()
@@ -98,8 +99,25 @@ def go(place):
     return run_checks(place, go_client() + [place.namesrv, place.broker], 1200)
 
 
+RATE_OF = {'Producer': 'Send TPS', 'Consumer': 'Consume TPS'}
+FAILURES_OF = {'Producer': ['Send Failed', 'Response Failed'], 'Consumer': ['Consume Fail']}
+
+
 def numbers(name, text):
     return [int(x) for x in re.findall(name + r': (\d+)', text)]
+
+
+def judge(text, rate, failures, want):
+    """What is wrong with the reports of a benchmark program, or None; they count from the first message."""
+    rates = numbers(rate, text)
+    moving = rates[next((i for i, r in enumerate(rates) if r > 0), len(rates)):]
+    if len(moving) < want:
+        return '%d reports with messages, expected %d' % (len(moving), want)
+    for name in failures:
+        counts = numbers(name, text)
+        if len(counts) != len(rates) or any(counts):
+            return '%s: %s' % (name, counts)
+    return None if all(moving) else 'nothing moved at times: %s %s' % (rate, rates)
 
 
 def bench(place):
@@ -107,39 +125,27 @@ def bench(place):
     seconds, threads = place.bench
     topic = 'bench_%d_%d' % (os.getpid(), int(time.time()))
     package = 'org.apache.rocketmq.example.benchmark.'
-    texts = {}
+    send_one(place.broker, topic, 0)            # makes the topic: 64 threads at once would each try to
     running = {}
-    for what, args in (('Producer', ['-w', str(threads)]), ('Consumer', ['-g', 'g_' + topic])):
+    for what, args in (('Consumer', ['-g', 'g_' + topic]), ('Producer', ['-w', str(threads)])):
         log = os.path.join(place.directory, what + '.log')
-        running[what] = (place.procs.start(
-            reference_java(os.path.join(place.directory, what), package + what, '-n', place.namesrv,
-                           '-t', topic, *args, heap='1g', quick=False), log), log)
-        if what == 'Producer':
-            time.sleep(5)               # it makes the topic that the consumer looks for when it starts
+        argv = reference_java(os.path.join(place.directory, what), package + what, '-n', place.namesrv,
+                              '-t', topic, *args, heap='1g')
+        running[what] = place.procs.start(argv, log), log
+        wait_until(lambda: numbers(RATE_OF[what], open(log, errors='replace').read()), 120,
+                   'a report of %s in %s' % (what, log), running[what][0])
     time.sleep(seconds)
     alive = {what: p.poll() is None for what, (p, _) in running.items()}
     for what, (p, log) in running.items():
         place.procs.stop(p)
         with open(log, errors='replace') as f:
-            texts[what] = f.read()
-    want = seconds // 10 - 1
-    for what, rate, failures in (('Producer', 'Send TPS', ('Send Failed', 'Response Failed')),
-                                 ('Consumer', 'Consume TPS', ('Consume Fail',))):
-        rates = numbers(rate, texts[what])
-        bad = ['%s: %d' % (f, max(numbers(f, texts[what]) or [-1])) for f in failures
-               if not numbers(f, texts[what]) or max(numbers(f, texts[what])) > 0]
+            text = f.read()
+        rates = numbers(RATE_OF[what], text)
+        reason = judge(text, RATE_OF[what], FAILURES_OF[what], max(seconds // 10 - 1, 2))
         if not alive[what]:
-            reason = 'ended by itself, log %s' % running[what][1]
-        elif len(rates) < max(want, 1):
-            reason = '%d reports in %d s' % (len(rates), seconds)
-        elif bad:
-            reason = ', '.join(bad)
-        elif sum(r > 0 for r in rates) < max(want, 1):
-            reason = 'nothing moved at times: %s %s' % (rate, rates)
-        else:
-            reason = None
+            reason = 'ended by itself, log ' + log
         name = 'bench_' + what.lower()
-        place.say('%s %s: %s %s' % ('FAILED' if reason else 'ok', name, rate, rates))
+        place.say('%s %s: %s %s' % ('FAILED' if reason else 'ok', name, RATE_OF[what], rates))
         yield name, reason
 
 
