@@ -1,0 +1,280 @@
+// Clients, offsets, locks and administration through the whole broker, simulated.
+#include "broker_world.h"
+#include "proto/bodies_stats.h"
+
+namespace rmq::broker {
+namespace {
+
+std::string heartbeat(std::string_view client, std::string_view group, std::string_view topic,
+                      std::string_view tags = "*", int64_t version = 1) {
+  proto::HeartbeatData h;
+  h.client_id = client;
+  h.producer_groups = {"pg"};
+  proto::ConsumerData c;
+  c.group_name = group;
+  auto s = proto::SubscriptionData::build(topic, tags);
+  check(s.has_value());
+  s->sub_version = version;
+  c.subscription_data_set = {*s};
+  h.consumers = {c};
+  return h.to_json();
+}
+
+Task<bool> told_of_change(Peer& p) {
+  auto a = co_await p.next(2);
+  co_return a && a->command.code == static_cast<int32_t>(RequestCode::NOTIFY_CONSUMER_IDS_CHANGED) &&
+      a->command.is_oneway() && a->command.ext.value_or("consumerGroup", "") == "g";
+}
+
+Task<void> membership(World& w) {
+  auto a = co_await w.send("T", "x");
+  auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  bool sent = co_await one->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c1", "g", "T")));
+  EXPECT_TRUE(sent);
+  bool told = co_await told_of_change(*one);
+  EXPECT_TRUE(told);
+  a = co_await one->next();
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(ext(a, "IS_SUPPORT_HEART_BEAT_V2"), "true");
+  EXPECT_NE(w.broker.topics.find("%RETRY%g"), nullptr);
+  auto two = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  sent = co_await two->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c2", "g", "T")));
+  told = co_await told_of_change(*one);
+  EXPECT_TRUE(told) << "a member joined";
+  a = co_await w.call(RequestCode::GET_CONSUMER_LIST_BY_GROUP, {{"consumerGroup", "g"}});
+  EXPECT_EQ(body_text(a), R"({"consumerIdList":["c1","c2"]})");
+  co_await two->close();
+  told = co_await told_of_change(*one);
+  EXPECT_TRUE(told) << "a member's connection closed";
+  a = co_await w.call(RequestCode::GET_CONSUMER_LIST_BY_GROUP, {{"consumerGroup", "g"}});
+  EXPECT_EQ(body_text(a), R"({"consumerIdList":["c1"]})");
+  a = co_await w.call(RequestCode::GET_CONSUMER_CONNECTION_LIST, {{"consumerGroup", "g"}});
+  auto shown = proto::ConsumerConnection::parse(body_text(a));
+  EXPECT_TRUE(shown && shown->connection_set.size() == 1 && shown->connection_set[0].client_id == "c1");
+  a = co_await one->call(w.request(RequestCode::UNREGISTER_CLIENT, {{"clientID", "c1"}, {"consumerGroup", "g"}}));
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await w.call(RequestCode::GET_CONSUMER_LIST_BY_GROUP, {{"consumerGroup", "g"}});
+  EXPECT_EQ(code_of(a), 1) << "an empty group is an error, as everywhere";
+  a = co_await w.call(RequestCode::GET_CONSUMER_CONNECTION_LIST, {{"consumerGroup", "g"}});
+  EXPECT_EQ(code_of(a), 206);
+  co_await one->close();
+}
+TEST(BrokerClient, MembersComeAndGo) { simulate({membership}); }
+
+Task<void> silent(World& w) {
+  auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await one->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c1", "g", "T")));
+  for (int i = 0; i < 20; i++) {  // other traffic, no heartbeat
+    co_await sleep_for(10 * ns_per_s);
+    co_await one->send(w.request(RequestCode::GET_MAX_OFFSET, {{"topic", "T"}, {"queueId", "0"}}));
+  }
+  EXPECT_EQ(w.broker.clients.consumers("g"), nullptr) << "120 s without a heartbeat";
+  co_await one->close();
+}
+TEST(BrokerClient, SilentMemberIsDropped) { simulate({silent}); }
+
+Task<void> registered_subscription(World& w) {
+  co_await w.peer->send(w.send_frame("T", "x"));
+  auto a = co_await w.peer->next();
+  auto pull = [&](std::string_view version) {
+    return w.request(RequestCode::PULL_MESSAGE,
+                     {{"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "0"}, {"queueOffset", "0"},
+                      {"maxMsgNums", "32"}, {"sysFlag", "0"}, {"commitOffset", "0"}, {"suspendTimeoutMillis", "0"},
+                      {"subVersion", version}});
+  };
+  a = co_await w.peer->call(pull("7"));
+  EXPECT_EQ(code_of(a), 24) << "no heartbeat yet";
+  auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await one->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c1", "g", "T", "other", 7)));
+  co_await sleep_for(ns_per_s);
+  a = co_await w.peer->call(pull("7"));
+  EXPECT_EQ(code_of(a), 20) << "filtered by the subscription of the heartbeat";
+  a = co_await w.peer->call(pull("8"));
+  EXPECT_EQ(code_of(a), 25);
+  co_await one->close();
+}
+TEST(BrokerClient, PullByTheRegisteredSubscription) { simulate({registered_subscription}); }
+
+std::string lock_body(std::string_view client, std::initializer_list<int32_t> queues) {
+  proto::LockBatchRequestBody b;
+  b.consumer_group = "g";
+  b.client_id = client;
+  for (int32_t q : queues) b.mq_set.push_back({"T", "b", q});
+  return b.to_json();
+}
+size_t granted(const Answer& a) {
+  auto b = proto::LockBatchResponseBody::parse(body_text(a));
+  return b ? b->lock_ok_mq_set.size() : 99;
+}
+Task<void> locks(World& w) {
+  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", {0, 1}));
+  EXPECT_EQ(granted(a), 2u);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", {0, 1, 2}));
+  EXPECT_EQ(granted(a), 1u);
+  a = co_await w.call(RequestCode::UNLOCK_BATCH_MQ, {}, lock_body("B", {0}));
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", {0}));
+  EXPECT_EQ(granted(a), 0u) << "only the owner unlocks";
+  co_await sleep_for(40 * ns_per_s);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", {0}));
+  EXPECT_EQ(granted(a), 1u) << "renewed";
+  co_await sleep_for(30 * ns_per_s);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", {0, 1}));
+  EXPECT_EQ(granted(a), 1u) << "queue 1 ran out after 60 s, queue 0 was renewed";
+}
+TEST(BrokerClient, QueueLocks) { simulate({locks}); }
+
+Task<void> commit_offsets(World& w) {
+  for (int i = 0; i < 5; i++) {
+    auto a = co_await w.send("O", "m");
+    EXPECT_EQ(code_of(a), 0);
+  }
+  auto query = [&](std::string_view zero) {
+    return w.request(RequestCode::QUERY_CONSUMER_OFFSET, {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"},
+                                                          {"setZeroIfNotFound", zero}});
+  };
+  auto a = co_await w.peer->call(query("false"));
+  EXPECT_EQ(code_of(a), 22);
+  a = co_await w.peer->call(query("true"));
+  EXPECT_EQ(ext(a, "offset"), "0") << "a young queue";
+  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", "3"}});
+  EXPECT_EQ(code_of(a), 26) << "an unknown group is not made by a commit";
+  co_await w.peer->call(w.pull_frame("O", 4, "*", 0, "g", 1, 4));
+  a = co_await w.peer->call(query("false"));
+  EXPECT_EQ(ext(a, "offset"), "4") << "committed by the pull";
+  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", "2"}});
+  a = co_await w.peer->call(query("false"));
+  EXPECT_EQ(ext(a, "offset"), "2") << "offsets may go back";
+  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET, {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}});
+  EXPECT_EQ(code_of(a), 29);
+  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "None"}, {"queueId", "0"}, {"commitOffset", "2"}});
+  EXPECT_EQ(code_of(a), 17);
+}
+Task<void> offsets_kept(World& w) {
+  auto a = co_await w.call(RequestCode::QUERY_CONSUMER_OFFSET,
+                           {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"setZeroIfNotFound", "false"}});
+  EXPECT_EQ(ext(a, "offset"), "2");
+}
+TEST(BrokerClient, OffsetsAreCommittedAndKept) { simulate({commit_offsets, offsets_kept}); }
+
+Task<void> reset(World& w) {
+  for (int i = 0; i < 5; i++) {
+    auto a = co_await w.send("O", "m");
+    EXPECT_EQ(code_of(a), 0);
+  }
+  co_await w.peer->call(w.pull_frame("O", 5, "*", 0, "g", 1, 5));
+  auto a = co_await w.call(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET,
+                           {{"topic", "O"}, {"group", "g"}, {"timestamp", "0"}, {"isForce", "true"}, {"queueId", "0"},
+                            {"offset", "1"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", "5"}});
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(w.broker.offsets.query("g", "O", 0), 1) << "a racing commit does not undo it";
+  a = co_await w.peer->call(w.pull_frame("O", 5));
+  EXPECT_EQ(code_of(a), 21);
+  EXPECT_EQ(remark(a), "OFFSET_RESET");
+  EXPECT_EQ(ext(a, "nextBeginOffset"), "1");
+  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", "2"}});
+  EXPECT_EQ(w.broker.offsets.query("g", "O", 0), 2);
+}
+TEST(BrokerClient, ResetIsSeenByTheNextPull) { simulate({reset}); }
+
+Task<void> topics(World& w) {
+  auto create = [&](std::string_view topic, std::string_view queues, std::string_view perm, std::string_view attributes = {}) {
+    return w.request(RequestCode::UPDATE_AND_CREATE_TOPIC,
+                     {{"topic", topic}, {"defaultTopic", "TBW102"}, {"readQueueNums", queues}, {"writeQueueNums", queues},
+                      {"perm", perm}, {"topicFilterType", "SINGLE_TAG"}, {"attributes", attributes}});
+  };
+  auto a = co_await w.peer->call(create("New", "3", "6", "+message.type=FIFO"));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.call(RequestCode::GET_TOPIC_CONFIG, {{"topic", "New"}});
+  auto c = proto::TopicConfig::parse(body_text(a));
+  EXPECT_TRUE(c && c->read_queue_nums == 3 && c->attributes.at("message.type") == "FIFO");
+  a = co_await w.peer->call(create("New", "3", "8"));
+  EXPECT_EQ(code_of(a), 29) << "a perm that means nothing is refused";
+  EXPECT_EQ(w.broker.topics.find("New")->perm, 6);
+  a = co_await w.peer->call(create("New", "-1", "6"));
+  EXPECT_EQ(code_of(a), 29);
+  a = co_await w.peer->call(create("TBW102", "3", "6"));
+  EXPECT_EQ(code_of(a), 29);
+  a = co_await w.peer->call(create("Other", "3", "6", "+no.such=1"));
+  EXPECT_EQ(code_of(a), 1);
+  a = co_await w.call(RequestCode::GET_TOPIC_STATS_INFO, {{"topic", "New"}});
+  auto stats = proto::TopicStatsTable::parse(body_text(a));
+  EXPECT_TRUE(stats && stats->offset_table.size() == 3) << "every queue at once";
+  auto ns = co_await Peer::connect(w.client_net, "10.0.0.1", 9876);
+  a = co_await ns->call(w.request(RequestCode::GET_ROUTEINFO_BY_TOPIC, {{"topic", "New"}}));
+  EXPECT_EQ(code_of(a), 0) << "routable when the creation was answered";
+  co_await ns->close();
+  a = co_await w.send("New", "x");
+  a = co_await w.call(RequestCode::DELETE_TOPIC_IN_BROKER, {{"topic", "New"}});
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await w.call(RequestCode::GET_TOPIC_CONFIG, {{"topic", "New"}});
+  EXPECT_EQ(code_of(a), 17);
+  EXPECT_EQ(w.store->max_offset("New", 0), 0);
+}
+TEST(BrokerClient, TopicAdministration) { simulate({topics}); }
+
+Task<void> config(World& w) {
+  auto a = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "maxMessageSize=10\nbrokerConfigPath=/x\n");
+  EXPECT_EQ(code_of(a), 16);
+  EXPECT_EQ(w.config.maxMessageSize, 100'000) << "nothing of a refused request is applied";
+  a = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "maxMessageSize=10\n");
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await w.send("T", "12345678901");
+  EXPECT_EQ(code_of(a), 13);
+  a = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "listenPort=1234\n");
+  EXPECT_EQ(code_of(a), 29) << "it needs a restart, and says so";
+  a = co_await w.call(RequestCode::GET_BROKER_CONFIG, {});
+  EXPECT_NE(body_text(a).find("maxMessageSize=10\n"), std::string::npos);
+  a = co_await w.call(RequestCode::GET_BROKER_RUNTIME_INFO, {});
+  for (const char* key : {"putTps", "getTransferredTps", "getTransferedTps", "earliestMessageTimeStamp", "commitLogDiskRatio"})
+    EXPECT_NE(body_text(a).find("\"" + std::string(key) + "\":"), std::string::npos) << key;
+}
+TEST(BrokerClient, Configuration) { simulate({config}); }
+
+Task<void> groups(World& w) {
+  proto::SubscriptionGroupConfig g;
+  g.group_name = "grp";
+  g.retry_max_times = 3;
+  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, g.to_json());
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await w.call(RequestCode::GET_SUBSCRIPTIONGROUP_CONFIG, {{"group", "grp"}});
+  auto back = proto::SubscriptionGroupConfig::parse(body_text(a));
+  EXPECT_TRUE(back && back->retry_max_times == 3);
+  g.group_name = "bad name";
+  a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, g.to_json());
+  EXPECT_EQ(code_of(a), 29);
+}
+Task<void> groups_kept(World& w) {
+  const auto* g = w.broker.groups.find("grp");
+  EXPECT_TRUE(g != nullptr && g->retry_max_times == 3);
+  auto a = co_await w.call(RequestCode::DELETE_SUBSCRIPTIONGROUP, {{"groupName", "grp"}});
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(w.broker.groups.find("grp"), nullptr);
+}
+TEST(BrokerClient, GroupAdministration) { simulate({groups, groups_kept}); }
+
+TEST(BrokerConfig, LevelsAndCombinations) {
+  EXPECT_EQ(DelayLevels::parse("1s 2m 3h 4d")->delay_ms, (std::vector<int64_t>{1'000, 120'000, 10'800'000, 345'600'000}));
+  for (std::string_view bad : {"", "1", "s", "1s 2x", "0s", "-1s", "1s  2"}) EXPECT_FALSE(DelayLevels::parse(bad)) << bad;
+  auto errors_of = [](void (*change)(rmq::BrokerConfig&)) {
+    rmq::BrokerConfig c = test_config();
+    change(c);
+    ConfigErrors e;
+    complete_broker_config(c, false, true, e);
+    return e.size();
+  };
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig&) {}), 0u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.brokerIP1 = "a.host"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.messageDelayLevel = "soon"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.mappedFileSizeCommitLog = 1'000'001; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.maxMessageSize = 1 << 20; }), 1u);
+}
+
+}  // namespace
+}  // namespace rmq::broker

@@ -1,0 +1,287 @@
+// Sending and pulling through the whole broker, simulated.
+#include "broker_world.h"
+#include "proto/batch.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+namespace {
+
+std::string props(std::initializer_list<std::pair<std::string_view, std::string_view>> p) {
+  std::string out;
+  for (auto& [k, v] : p) proto::append_property(out, k, v);
+  return out;
+}
+
+Task<void> send_and_pull(World& w) {
+  auto sent = co_await w.send("T", "hello", props({{"TAGS", "a"}, {"UNIQ_KEY", "U1"}, {"POP_CK", "x"}, {"CLUSTER", "y"}}));
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  EXPECT_EQ(ext(sent, "queueOffset"), "0");
+  EXPECT_EQ(ext(sent, "transactionId"), "U1");
+  EXPECT_EQ(ext(sent, "MSG_REGION"), "DefaultRegion");
+  EXPECT_EQ(ext(sent, "TRACE_ON"), "true");
+  auto got = co_await w.pull("T", 0);
+  EXPECT_EQ(code_of(got), 0);
+  EXPECT_EQ(remark(got), "FOUND");
+  EXPECT_EQ(ext(got, "nextBeginOffset"), "1");
+  EXPECT_EQ(ext(got, "minOffset"), "0");
+  EXPECT_EQ(ext(got, "maxOffset"), "1");
+  EXPECT_EQ(ext(got, "suggestWhichBrokerId"), "0");
+  auto r = records(got);
+  EXPECT_EQ(r.size(), 1u);
+  if (r.size() != 1) co_return;
+  EXPECT_EQ(as_text(r[0].body), "hello");
+  EXPECT_EQ(r[0].property("CLUSTER"), "DefaultCluster");
+  EXPECT_EQ(r[0].property("POP_CK"), std::nullopt);
+  EXPECT_EQ(r[0].property("UNIQ_KEY"), "U1");
+  EXPECT_EQ(r[0].store_host.to_string(), "10.0.0.1:10911");
+  EXPECT_EQ(ext(sent, "msgId"), proto::make_offset_id(r[0].store_host, r[0].physical_offset));
+  auto view = co_await w.call(RequestCode::VIEW_MESSAGE_BY_ID, {{"offset", std::to_string(r[0].physical_offset)}});
+  EXPECT_EQ(bodies(view), "hello");
+  view = co_await w.call(RequestCode::VIEW_MESSAGE_BY_ID, {{"offset", std::to_string(r[0].physical_offset + 1)}});
+  EXPECT_EQ(code_of(view), 1);
+}
+TEST(BrokerMessage, WhatIsSentIsPulled) { simulate({send_and_pull}); }
+
+Task<void> auto_create(World& w) {
+  auto sent = co_await w.send("Auto", "x");
+  EXPECT_EQ(code_of(sent), 0);
+  const proto::TopicConfig* t = w.broker.topics.find("Auto");
+  EXPECT_NE(t, nullptr);
+  if (t == nullptr) co_return;
+  EXPECT_EQ(t->write_queue_nums, 4);
+  EXPECT_EQ(t->perm, 6);
+  EXPECT_TRUE(w.names.routes().topic_count() > 0);
+  sent = co_await w.peer->call(w.request(RequestCode::SEND_MESSAGE_V2,
+      {{"a", "pg"}, {"b", "Auto2"}, {"c", "NoSuch"}, {"d", "4"}, {"e", "0"}, {"f", "0"}, {"g", "1"}, {"h", "0"}}, "x"));
+  EXPECT_EQ(code_of(sent), 17);
+  EXPECT_EQ(ext(sent, "MSG_REGION"), "DefaultRegion") << "a refused send carries it too";
+  sent = co_await w.peer->call(w.request(RequestCode::SEND_MESSAGE_V2,
+      {{"a", "pg"}, {"b", "Auto3"}, {"c", "TBW102"}, {"d", "100"}, {"e", "-1"}, {"f", "0"}, {"g", "1"}, {"h", "0"}}, "x"));
+  EXPECT_EQ(code_of(sent), 0);
+  t = w.broker.topics.find("Auto3");
+  EXPECT_TRUE(t != nullptr && t->write_queue_nums == 8);
+}
+TEST(BrokerMessage, FirstSendCreatesTheTopic) { simulate({auto_create}); }
+
+Task<void> refusals(World& w) {
+  auto a = co_await w.send("T", "x");
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await w.send("bad/name", "x");
+  EXPECT_EQ(code_of(a), 29);
+  a = co_await w.send("SCHEDULE_TOPIC_XXXX", "x");
+  EXPECT_EQ(code_of(a), 16);
+  EXPECT_EQ(remark(a), "Sending message to topic[SCHEDULE_TOPIC_XXXX] is forbidden.");
+  a = co_await w.send("T", "x", {}, "4");
+  EXPECT_EQ(code_of(a), 29) << "queue beyond the topic's";
+  a = co_await w.send("T", "");
+  EXPECT_EQ(code_of(a), 13) << "empty body";
+  a = co_await w.send("T", std::string(100'001, 'x'));
+  EXPECT_EQ(code_of(a), 13) << "over maxMessageSize";
+  a = co_await w.send("T", "x", props({{"TRAN_MSG", "true"}}));
+  EXPECT_EQ(code_of(a), 16) << "a half message must not be visible";
+  a = co_await w.send("T", "x", props({{"TIMER_DELAY_MS", "5000"}}));
+  EXPECT_EQ(code_of(a), 1) << "a timer message must not come early";
+  a = co_await w.send("T", "x", props({{"DELAY", "abc"}}));
+  EXPECT_EQ(code_of(a), 13);
+  a = co_await w.call(RequestCode::SEND_MESSAGE_V2, {{"b", "T"}}, "x");
+  EXPECT_EQ(code_of(a), 1) << "a required field is missing";
+  a = co_await w.call(RequestCode::QUERY_MESSAGE, {});
+  EXPECT_EQ(code_of(a), 3);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1) << "nothing of them was stored";
+}
+TEST(BrokerMessage, RefusesByCodeAndStoresNothing) { simulate({refusals}); }
+
+Task<void> batch(World& w) {
+  std::string body;
+  for (std::string_view b : {"b0", "b1", "b2"}) proto::append_batch_message(body, 7, as_bytes(b), props({{"TAGS", b}}));
+  auto frame = [&](std::string_view topic, std::string_view text) {
+    return w.request(RequestCode::SEND_BATCH_MESSAGE,
+                     {{"a", "pg"}, {"b", topic}, {"c", "TBW102"}, {"d", "1"}, {"e", "0"}, {"f", "0"}, {"g", "1"},
+                      {"h", "0"}, {"m", "true"}}, text);
+  };
+  auto a = co_await w.peer->call(frame("B", body));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  std::string ids = ext(a, "msgId");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), ','), 2);
+  auto got = co_await w.pull("B", 0);
+  EXPECT_EQ(bodies(got), "b0,b1,b2");
+  EXPECT_EQ(records(got)[1].flag, 7);
+  a = co_await w.peer->call(frame("B", std::string_view(body).substr(0, body.size() - 1)));
+  EXPECT_EQ(code_of(a), 1) << "cut";
+  a = co_await w.peer->call(frame("%RETRY%g", body));
+  EXPECT_EQ(code_of(a), 13);
+  EXPECT_EQ(w.store->max_offset("B", 0), 3);
+}
+TEST(BrokerMessage, BatchIsStoredAsItsMessages) { simulate({batch}); }
+
+Task<void> long_polling(World& w) {
+  auto first = co_await w.send("L", "m0", props({{"TAGS", "a"}}));
+  EXPECT_EQ(code_of(first), 0);
+  auto sender = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  int64_t began = w.broker.now_ns();
+  bool sent = co_await w.peer->send(w.pull_frame("L", 1, "b", 20'000));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(5 * ns_per_s);
+  EXPECT_EQ(w.broker.long_polling.waiting(), 1u);
+  // Another request on the same connection is not held up.
+  auto other = co_await w.call(RequestCode::GET_MAX_OFFSET, {{"topic", "L"}, {"queueId", "0"}});
+  EXPECT_EQ(ext(other, "offset"), "1");
+  auto a = co_await sender->call(w.send_frame("L", "m1", props({{"TAGS", "a"}})));
+  EXPECT_EQ(code_of(a), 0);
+  co_await sleep_for(ns_per_s);
+  EXPECT_EQ(w.broker.long_polling.waiting(), 1u) << "a message with another tag does not wake it";
+  a = co_await sender->call(w.send_frame("L", "m2", props({{"TAGS", "b"}})));
+  auto woken = co_await w.peer->next();
+  EXPECT_EQ(code_of(woken), 0);
+  EXPECT_EQ(bodies(woken), "m2");
+  EXPECT_EQ(ext(woken, "nextBeginOffset"), "3");
+  EXPECT_LT(w.broker.now_ns() - began, 10 * ns_per_s);
+  // Nothing comes: not found at the deadline, not before.
+  began = w.broker.now_ns();
+  sent = co_await w.peer->send(w.pull_frame("L", 3, "*", 2'000));
+  auto late = co_await w.peer->next(30);
+  EXPECT_EQ(code_of(late), 19);
+  EXPECT_GE(w.broker.now_ns() - began, 2 * ns_per_s);
+  EXPECT_LT(w.broker.now_ns() - began, 3 * ns_per_s);
+  // Whoever leaves while waiting is forgotten.
+  sent = co_await sender->send(w.pull_frame("L", 3, "*", 60'000));
+  co_await sleep_for(ns_per_s);
+  EXPECT_EQ(w.broker.long_polling.waiting(), 1u);
+  co_await sender->close();
+  co_await sleep_for(ns_per_s);
+  EXPECT_EQ(w.broker.long_polling.waiting(), 0u);
+}
+TEST(BrokerMessage, PullWaitsForWhatItWants) { simulate({long_polling}); }
+
+Task<void> pull_table(World& w) {
+  for (int i = 0; i < 3; i++) {
+    auto a = co_await w.send("P", "m", props({{"TAGS", "a"}}));
+    EXPECT_EQ(code_of(a), 0);
+  }
+  struct Row {
+    int64_t offset;
+    std::string_view subscription;
+    int32_t code;
+    std::string_view next, remark;
+  };
+  for (const Row& row : {Row{1, "*", 0, "3", "FOUND"}, Row{3, "*", 19, "3", "OFFSET_OVERFLOW_ONE"},
+                         Row{9, "*", 21, "3", "OFFSET_OVERFLOW_BADLY"}, Row{-1, "*", 21, "0", "OFFSET_TOO_SMALL"},
+                         Row{0, "zz", 20, "3", "NO_MATCHED_MESSAGE"}}) {
+    auto a = co_await w.pull("P", row.offset, row.subscription);
+    EXPECT_EQ(code_of(a), row.code) << row.offset;
+    EXPECT_EQ(ext(a, "nextBeginOffset"), row.next) << row.offset;
+    EXPECT_EQ(remark(a), row.remark);
+  }
+  auto a = co_await w.pull("P", 0, "||");
+  EXPECT_EQ(code_of(a), 23);
+  a = co_await w.pull("Nowhere", 0);
+  EXPECT_EQ(code_of(a), 17);
+  // The second port does not serve pulls, the rest it does.
+  auto vip = co_await Peer::connect(w.client_net, "10.0.0.1", 10909);
+  a = co_await vip->call(w.pull_frame("P", 0));
+  EXPECT_EQ(code_of(a), 3);
+  a = co_await vip->call(w.send_frame("P", "by the second port"));
+  EXPECT_EQ(code_of(a), 0);
+  co_await vip->close();
+}
+TEST(BrokerMessage, PullAnswersByOffset) { simulate({pull_table}); }
+
+Task<void> delayed(World& w) {
+  int64_t began = w.broker.now_ns();
+  auto a = co_await w.send("D", "later", props({{"DELAY", "2"}, {"TAGS", "t"}}));
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(w.store->max_offset("D", 0), 0);
+  co_await w.peer->send(w.pull_frame("D", 0, "t", 30'000));
+  auto got = co_await w.peer->next(60);
+  EXPECT_EQ(bodies(got), "later");
+  int64_t took = w.broker.now_ns() - began;
+  EXPECT_GE(took, 5 * ns_per_s) << "never early";
+  EXPECT_LT(took, 6 * ns_per_s);
+  a = co_await w.send("D", "now", props({{"DELAY", "0"}}));
+  EXPECT_EQ(w.store->max_offset("D", 0), 2);
+  a = co_await w.send("D", "far", props({{"DELAY", "99"}}));
+  EXPECT_EQ(w.store->max_offset("SCHEDULE_TOPIC_XXXX", 17), 1) << "beyond the last level: the last level";
+}
+TEST(BrokerMessage, DelayLevels) { simulate({delayed}); }
+
+Task<void> delayed_before_restart(World& w) {
+  auto a = co_await w.send("R", "m", props({{"DELAY", "5"}}));
+  EXPECT_EQ(code_of(a), 0);
+}
+Task<void> delayed_after_restart(World& w) {
+  co_await w.peer->send(w.pull_frame("R", 0, "*", 120'000));
+  auto got = co_await w.peer->next(200);
+  EXPECT_EQ(bodies(got), "m");
+  co_await sleep_for(120 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("R", 0), 1) << "once";
+}
+Task<void> not_again(World& w) {
+  co_await sleep_for(120 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("R", 0), 1) << "not again after another start";
+}
+TEST(BrokerMessage, DelayedMessageSurvivesRestartAndComesOnce) {
+  simulate({delayed_before_restart, delayed_after_restart, not_again});
+}
+
+Task<void> send_back(World& w) {
+  auto a = co_await w.send("S", "poison", props({{"TAGS", "t"}}));
+  auto got = co_await w.pull("S", 0);
+  EXPECT_EQ(records(got).size(), 1u);
+  if (records(got).size() != 1) co_return;
+  std::string at = std::to_string(records(got)[0].physical_offset), id = ext(a, "msgId");
+  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
+                      {{"offset", at}, {"group", "g"}, {"delayLevel", "0"}, {"originMsgId", id}, {"originTopic", "S"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  int64_t began = w.broker.now_ns();
+  co_await w.peer->send(w.pull_frame("%RETRY%g", 0, "*", 60'000));
+  auto again = co_await w.peer->next(100);
+  auto r = records(again);
+  EXPECT_EQ(r.size(), 1u);
+  if (r.size() != 1) co_return;
+  EXPECT_GE(w.broker.now_ns() - began, 10 * ns_per_s) << "delay level 3";
+  EXPECT_EQ(r[0].reconsume_times, 1);
+  EXPECT_EQ(r[0].property("RETRY_TOPIC"), "S");
+  EXPECT_EQ(r[0].property("ORIGIN_MESSAGE_ID"), id);
+  // Beyond the group's times it is dead, and visible at once.
+  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
+                      {{"offset", std::to_string(r[0].physical_offset)}, {"group", "g"}, {"delayLevel", "0"},
+                       {"maxReconsumeTimes", "1"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  auto dead = co_await w.pull("%DLQ%g", 0);
+  EXPECT_EQ(bodies(dead), "poison");
+  EXPECT_EQ(records(dead)[0].property("ORIGIN_MESSAGE_ID"), id);
+  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK, {{"offset", "1"}, {"group", "g"}, {"delayLevel", "0"}});
+  EXPECT_EQ(code_of(a), 1);
+}
+TEST(BrokerMessage, MessageBackRetriesThenDies) { simulate({send_back}); }
+
+Task<void> fill(World& w) {
+  for (int i = 0; i < 50; i++) {
+    auto a = co_await w.send("K", "m" + std::to_string(i));
+    EXPECT_EQ(code_of(a), 0);
+  }
+}
+Task<void> all_there(World& w) {
+  EXPECT_EQ(w.store->max_offset("K", 0), 50);
+  auto got = co_await w.pull("K", 49);
+  EXPECT_EQ(bodies(got), "m49");
+  EXPECT_NE(w.broker.topics.find("K"), nullptr);
+  auto a = co_await w.send("K", "next");
+  EXPECT_EQ(ext(a, "queueOffset"), "50");
+}
+TEST(BrokerMessage, RestartKeepsTopicsAndMessages) { simulate({fill, all_there}); }
+
+Task<void> async_flush(World& w) {
+  auto a = co_await w.send("A", "m");
+  EXPECT_EQ(code_of(a), 0);
+  auto got = co_await w.pull("A", 0);
+  EXPECT_EQ(bodies(got), "m");
+}
+TEST(BrokerMessage, AsyncFlush) {
+  BrokerConfig c = test_config();
+  c.flushDiskType = "ASYNC_FLUSH";
+  simulate({async_flush}, c);
+}
+
+}  // namespace
+}  // namespace rmq::broker
