@@ -83,31 +83,42 @@ Task<void> Connection::serve() {
 
 Task<void> Connection::read_loop() {
   while (is_open()) {
-    auto received = co_await stream_->recv(last_activity_ns_ + idle_ns);
-    int64_t now = Loop::current().now_ns();
-    if (!received) {
-      // Idle means neither direction moved: a send may have happened while we waited.
-      if (received.error().code == Errc::timeout && now < last_activity_ns_ + idle_ns) continue;
-      if (received.error().code == Errc::timeout)
-        log(LogLevel::debug, ids::peer_idle, "connection closed: idle", {{"CLIENT", peer_text_}});
-      if (parser_.held_bytes() != 0 && received.error().code == Errc::closed)
-        log(LogLevel::debug, "connection ended inside a frame", {{"CLIENT", peer_text_}});
-      co_return;
-    }
-    last_activity_ns_ = now;
-    if (!take_frames(received->bytes())) co_return;
-    if (requests_ >= limits::requests_in_flight_per_connection ||
-        unsent_bytes_ >= limits::unsent_bytes_per_connection)
-      co_await slots_free();
+    {
+      auto received = co_await stream_->recv(last_activity_ns_ + idle_ns);
+      int64_t now = Loop::current().now_ns();
+      if (!received) {
+        // Idle means neither direction moved: a send may have happened while we waited.
+        if (received.error().code == Errc::timeout && now < last_activity_ns_ + idle_ns) continue;
+        if (received.error().code == Errc::timeout) log_idle();
+        if (parser_.held_bytes() != 0 && received.error().code == Errc::closed)
+          log(LogLevel::debug, "connection ended inside a frame", {{"CLIENT", peer_text_}});
+        co_return;
+      }
+      last_activity_ns_ = now;
+      if (!take_frames(received->bytes())) co_return;
+    }  // the buffer goes back here: all connections share them
+    if (is_full()) co_await slots_free();
   }
+}
+
+void Connection::log_idle() {
+  log(LogLevel::debug, ids::peer_idle, "connection closed: idle", {{"CLIENT", peer_text_}});
+}
+
+bool Connection::is_full() const {
+  return requests_ >= limits::requests_in_flight_per_connection ||
+         unsent_bytes_ >= limits::unsent_bytes_per_connection;
 }
 
 Task<void> Connection::slots_free() {
   log(LogLevel::debug, ids::peer_limit, "connection is not read for a while: too much in flight",
       {{"CLIENT", peer_text_}});
-  while (is_open() && (requests_ >= limits::requests_in_flight_per_connection ||
-                       unsent_bytes_ >= limits::unsent_bytes_per_connection))
-    co_await slot_freed_.wait();
+  while (is_open() && is_full()) {
+    bool freed = co_await slot_freed_.wait_until(last_activity_ns_ + idle_ns);
+    if (freed || Loop::current().now_ns() < last_activity_ns_ + idle_ns) continue;
+    log_idle();  // a peer that does not take its answers
+    close();
+  }
 }
 
 bool Connection::take_frames(Bytes received) {

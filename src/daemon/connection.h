@@ -158,7 +158,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool take_frames(Bytes received);
   void take_answer(proto::Frame frame, proto::RemotingCommand& command);
   Task<void> work(proto::Frame frame);
+  bool is_full() const;
   Task<void> slots_free();
+  void log_idle();
   void log_malformed(const char* reason);
 
   std::string& begin_write();  // where the next bytes of text go; end_write() when they are there

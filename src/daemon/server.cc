@@ -4,6 +4,8 @@
 
 namespace rmq {
 
+static constexpr int64_t accept_retry_ns = 100 * ns_per_ms;
+
 Task<Result<void>> Server::listen(std::string host, uint16_t port) {
   CO_TRY_VAR(listener, co_await net_.listen(std::move(host), port));
   listener_ = std::move(listener);
@@ -16,9 +18,12 @@ Task<void> Server::accept_loop() {
   for (;;) {
     auto stream = co_await listener_->accept();
     if (!stream) {
-      if (stream.error().code != Errc::closed)
-        log(LogLevel::error, ids::peer_limit, "accepting connections has ended: " + to_string(stream.error()));
-      break;
+      if (stream.error().code == Errc::closed) break;
+      // Out of descriptors or memory: the next one may find some.
+      log(LogLevel::error, ids::peer_limit, "a connection was not accepted",
+          {{"REASON", to_string(stream.error())}});
+      co_await sleep_for(accept_retry_ns);
+      continue;
     }
     if (open_.size() >= limits::connections_max) {
       log(LogLevel::warning, ids::peer_limit, "connection refused: too many are open",
