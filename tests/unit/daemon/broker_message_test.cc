@@ -229,10 +229,10 @@ Task<void> send_back(World& w) {
   EXPECT_EQ(records(got).size(), 1u);
   if (records(got).size() != 1) co_return;
   std::string at = std::to_string(records(got)[0].physical_offset), id = ext(a, "msgId");
+  int64_t began = w.broker.now_ns();
   a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
                       {{"offset", at}, {"group", "g"}, {"delayLevel", "0"}, {"originMsgId", id}, {"originTopic", "S"}});
   EXPECT_EQ(code_of(a), 0) << remark(a);
-  int64_t began = w.broker.now_ns();
   co_await w.peer->send(w.pull_frame("%RETRY%g", 0, "*", 60'000));
   auto again = co_await w.peer->next(100);
   auto r = records(again);

@@ -1,0 +1,87 @@
+// Configuration tables, command line settings, and Java's properties text.
+#include "daemon/config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "daemon/java_properties.h"
+
+namespace rmq {
+namespace {
+
+std::string temp_file(const std::string& text) {
+  char path[] = "/tmp/rmqd-config-test-XXXXXX";
+  int fd = mkstemp(path);
+  EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(fd);
+  return path;
+}
+
+TEST(Config, SettingsWinOverTheFileAndTheFileOverDefaults) {
+  std::string path = temp_file("listenPort = 1000\nenableTopicList = false\n");
+  NamesrvConfig c;
+  std::vector<std::string> settings{"listenPort=2000", "kvConfigPath=/a=b"};
+  ConfigErrors errors = config_read(namesrv_config_table(), c, path, settings);
+  EXPECT_TRUE(errors.empty());
+  EXPECT_EQ(c.listenPort, 2000);
+  EXPECT_FALSE(c.enableTopicList);
+  EXPECT_EQ(c.kvConfigPath, "/a=b");
+  EXPECT_EQ(c.scanNotActiveBrokerInterval, 10'000);
+  std::remove(path.c_str());
+}
+
+TEST(Config, EveryMistakeIsToldWithItsLine) {
+  std::string path = temp_file("listenPort = 70000\n\nenableTopicList = \"yes\"\nlistenPrt = 1\nlogLevel = \"loud\"\n");
+  NamesrvConfig c;
+  std::vector<std::string> settings{"nonsense", "orderMessageEnable=1"};
+  ConfigErrors errors = config_read(namesrv_config_table(), c, path, settings);
+  ASSERT_EQ(errors.size(), 6u);
+  EXPECT_EQ(errors[0].find(path + ":"), 0u);
+  std::string all;
+  for (const std::string& e : errors) all += e + "\n";
+  EXPECT_NE(all.find(path + ":1: 'listenPort' must be from 1 to 65535, not 70000"), std::string::npos) << all;
+  EXPECT_NE(all.find(path + ":3: 'enableTopicList' must be a boolean"), std::string::npos) << all;
+  EXPECT_NE(all.find(path + ":4: unknown key 'listenPrt' (did you mean 'listenPort'?)"), std::string::npos) << all;
+  EXPECT_NE(all.find(path + ":5: 'logLevel' must be one of"), std::string::npos) << all;
+  EXPECT_NE(all.find("-o nonsense: must be key=value"), std::string::npos) << all;
+  EXPECT_NE(all.find("-o orderMessageEnable=1: 'orderMessageEnable' must be true or false"), std::string::npos) << all;
+  std::remove(path.c_str());
+}
+
+TEST(Config, AFileThatIsNotTomlIsToldWithItsLine) {
+  std::string path = temp_file("listenPort = 1\nx = = 2\n");
+  NamesrvConfig c;
+  ConfigErrors errors = config_read(namesrv_config_table(), c, path, {});
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].find(path + ":2: "), 0u) << errors[0];
+  std::remove(path.c_str());
+  errors = config_read(namesrv_config_table(), c, path, {});
+  ASSERT_EQ(errors.size(), 1u) << "no such file";
+}
+
+TEST(Config, DefaultsPassTheirOwnRules) {
+  BrokerConfig b, b2;
+  for (const auto& k : broker_config_table())
+    EXPECT_EQ(config_set(broker_config_table(), b2, k.name, config_get(k, b)), "") << k.name;
+  NamesrvConfig n, n2;
+  for (const auto& k : namesrv_config_table())
+    EXPECT_EQ(config_set(namesrv_config_table(), n2, k.name, config_get(k, n)), "") << k.name;
+}
+
+TEST(JavaProperties, AsJavaReadsThem) {
+  Properties p = parse_properties(
+      "# comment\n! too\n\na=1\nb : 2 \n  c 3\nd\\=x=4\ne = a\\tb\\u00fc\\\\\nlong = one, \\\n    two\r\nempty=\nonly\n"
+      "smile=\\ud83d\\ude00\nhalf=\\ud83d!\nu=\\u12");
+  Properties expected{{"a", "1"},     {"b", "2 "},          {"c", "3"},   {"d=x", "4"},
+                      {"e", "a\tb\u00fc\\"}, {"long", "one, two"}, {"empty", ""},  {"only", ""},
+                      {"smile", "\U0001F600"}, {"half", "\uFFFD!"}, {"u", "u12"}};
+  EXPECT_EQ(p, expected);
+  EXPECT_TRUE(parse_properties("").empty());
+  EXPECT_EQ(parse_properties("a=\\"), (Properties{{"a", "\\"}}));
+}
+
+}  // namespace
+}  // namespace rmq
