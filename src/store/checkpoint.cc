@@ -128,8 +128,7 @@ Task<Result<void>> CheckpointFiles::load_java() {
 Task<Result<void>> CheckpointFiles::load() {
   CO_TRY(co_await look_at_abort());
   CO_TRY(co_await load_own());
-  CO_TRY(co_await load_java());
-  co_return co_await disk_.sync_dir(root_);
+  co_return co_await load_java();
 }
 
 Task<Result<void>> CheckpointFiles::mark_running() {

@@ -94,10 +94,11 @@ MessageStore::Impl::~Impl() {
 
 // ---- opening -----------------------------------------------------------------------------------------
 
-// The names of the directories themselves. What is above the root may be none of ours to open.
+// The names of the directories themselves; the root's entries are synced with `abort`, before the first put.
+// What is above the root may be none of ours to open.
 Task<Result<void>> MessageStore::Impl::sync_parents() {
-  CO_TRY(co_await disk_.sync_dir(options_.root));
-  CO_TRY(co_await disk_.sync_dir(parent_of(options_.commit_log_dir)));
+  std::string log_parent = parent_of(options_.commit_log_dir);
+  if (log_parent != options_.root) CO_TRY(co_await disk_.sync_dir(log_parent));
   auto above = co_await disk_.sync_dir(parent_of(options_.root));
   if (!above && above.error().sys != EACCES && above.error().sys != EPERM) co_return above;
   co_return Result<void>();
