@@ -12,9 +12,11 @@ namespace rmq::proto {
 TEST(Heartbeat, AsJavaWritesIt) {
   auto h = HeartbeatData::parse(
       R"({"clientID":"10.0.0.1@1#2","consumerDataSet":[{"consumeFromWhere":"CONSUME_FROM_FIRST_OFFSET",)"
-      R"("consumeType":"CONSUME_ACTIVELY","groupName":"g","messageModel":"BROADCASTING","subscriptionDataSet":[)"
+      R"("consumeType":"CONSUME_ACTIVELY","groupName":"g","messageModel":"BROADCASTING",)"
+      R"("subscriptionDataSet":[)"
       R"({"classFilterMode":false,"codeSet":[2598919],"expressionType":"TAG","subString":"TagA",)"
-      R"("subVersion":1700000000000,"tagsSet":["TagA"],"topic":"T"}],"unitMode":false}],"heartbeatFingerprint":7,)"
+      R"("subVersion":1700000000000,"tagsSet":["TagA"],"topic":"T"}],"unitMode":false}],)"
+      R"("heartbeatFingerprint":7,)"
       R"("producerDataSet":[{"groupName":"p"}],"withoutSub":true})");
   ASSERT_TRUE(h);
   EXPECT_EQ(h->client_id, "10.0.0.1@1#2");
@@ -61,8 +63,10 @@ TEST(Heartbeat, AsOthersWriteIt) {
 
 TEST(Heartbeat, ReferencesOfFastjson1) {
   auto h = HeartbeatData::parse(
-      R"({"clientID":"c","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{"topic":"T","subString":"x"}]},)"
-      R"({"groupName":"h","subscriptionDataSet":[{"$ref":"$.consumerDataSet[0].subscriptionDataSet[0]"}]}]})");
+      R"({"clientID":"c","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{"topic":"T",)"
+      R"("subString":"x"}]},)"
+      R"({"groupName":"h",)"
+      R"("subscriptionDataSet":[{"$ref":"$.consumerDataSet[0].subscriptionDataSet[0]"}]}]})");
   ASSERT_TRUE(h);
   EXPECT_EQ(h->consumers.at(1).subscription_data_set.at(0).topic, "T");
 }
@@ -93,7 +97,8 @@ TEST(Bodies, QueueTablesHaveBareObjectKeys) {
   b.offset_table[{"T", "broker-a", 1}] = 5;
   b.offset_table[{"T", "broker-a", 0}] = 4;
   std::string bare =
-      R"({"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:4,{"brokerName":"broker-a","queueId":1,"topic":"T"}:5}})";
+      R"({"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:4,{"brokerName":"broker-a",)"
+      R"("queueId":1,"topic":"T"}:5}})";
   EXPECT_EQ(b.to_json(), bare);
   EXPECT_EQ(b.to_json(JsonStyle::strict), bare);
   EXPECT_EQ(ResetOffsetBody::parse(bare)->offset_table, b.offset_table);
@@ -107,7 +112,8 @@ TEST(Bodies, QueueTablesHaveBareObjectKeys) {
 
 TEST(Bodies, LocksAndLists) {
   auto r = LockBatchRequestBody::parse(
-      R"({"clientId":"c","consumerGroup":"g","mqSet":[{"brokerName":"b","queueId":3,"topic":"T"}],"onlyThisBroker":false})");
+      R"({"clientId":"c","consumerGroup":"g","mqSet":[{"brokerName":"b","queueId":3,"topic":"T"}],)"
+      R"("onlyThisBroker":false})");
   ASSERT_TRUE(r);
   EXPECT_EQ(r->mq_set.at(0), (MessageQueue{"T", "b", 3}));
   LockBatchResponseBody a{r->mq_set};
@@ -137,10 +143,9 @@ TEST(Bodies, ClusterAndLists) {
   ClusterInfo c;
   c.broker_addr_table["b"] = {"c", "b", {{0, "h:1"}}, {}, false};
   c.cluster_addr_table["c"] = {"b"};
-  EXPECT_EQ(
-      c.to_json(),
-      R"({"brokerAddrTable":{"b":{"brokerAddrs":{0:"h:1"},"brokerName":"b","cluster":"c","enableActingMaster":false}},)"
-      R"("clusterAddrTable":{"c":["b"]}})");
+  EXPECT_EQ(c.to_json(), R"({"brokerAddrTable":{"b":{"brokerAddrs":{0:"h:1"},"brokerName":"b","cluster":"c",)"
+                         R"("enableActingMaster":false}},)"
+                         R"("clusterAddrTable":{"c":["b"]}})");
   EXPECT_EQ(ClusterInfo::parse(c.to_json())->broker_addr_table, c.broker_addr_table);
   EXPECT_EQ((TopicList{{"a", "b"}, {}}.to_json()), R"({"topicList":["a","b"]})");
   BrokerMemberGroup g{"c", "b", {{0, "h:1"}}};

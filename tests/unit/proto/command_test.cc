@@ -86,9 +86,8 @@ TEST(JsonHeader, MissingMembersHaveDefaults) {
 }
 
 TEST(JsonHeader, Escapes) {
-  auto d = decode(
-      0,
-      R"({"remark":"\"\\\/\b\f\n\r\t\u0041\u00e9\u20ac\ud83d\ude00\ud800x","extFields":{"a\u0062":"\u0022"}})");
+  auto d = decode(0, R"({"remark":"\"\\\/\b\f\n\r\t\u0041\u00e9\u20ac\ud83d\ude00\ud800x",)"
+                     R"("extFields":{"a\u0062":"\u0022"}})");
   ASSERT_TRUE(d.result);
   EXPECT_EQ(d.command.remark, "\"\\/\b\f\n\r\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbdx");
   EXPECT_EQ(*d.command.ext.find("ab"), "\"");
@@ -256,9 +255,9 @@ TEST(FrameWriter, InvalidUtf8IsReplaced) {
 }
 
 TEST(Header, RequiredNullableDefaulted) {
-  auto d = decode(
-      0,
-      R"({"code":310,"extFields":{"a":"g","b":"t","c":"TBW102","d":"4","e":"+2","f":"0","g":"123","h":"0"}})");
+  auto d =
+      decode(0, R"({"code":310,"extFields":{"a":"g","b":"t","c":"TBW102","d":"4","e":"+2","f":"0","g":"123",)"
+                R"("h":"0"}})");
   auto h = SendMessageV2::decode(d.command);
   ASSERT_TRUE(h);
   EXPECT_EQ(h->queue_id, 2);
