@@ -169,7 +169,7 @@ def broker_config(a):
     for key, want in (('brokerName', a.broker), ('brokerClusterName', a.cluster), ('brokerId', '0'),
                       ('listenPort', a.place.broker.rsplit(':', 1)[1])):
         need(got.get(key, '').strip() == want, '%s is %r, expected %r' % (key, got.get(key), want))
-    for key in ('flushDiskType', 'storePathRootDir', 'namesrvAddr', 'maxMessageSize', 'fileReservedTime',
+    for key in ('flushDiskType', 'storePathRootDir', 'namesrvAddr', 'maxMessageSize', 
                 'brokerPermission', 'autoCreateTopicEnable'):
         need(key in got, 'no key ' + key)
 
