@@ -193,8 +193,10 @@ Task<Result<std::unique_ptr<RemoteAnswer>>> Connection::call(std::string frame, 
 // ---- writing -----------------------------------------------------------------------------------------
 
 std::string& Connection::begin_write() {
-  if (out_.empty() || !out_.back().extent.bytes().empty() || out_.back().text.size() >= segment_text_bytes)
+  if (out_.empty() || !out_.back().extent.bytes().empty() || out_.back().text.size() >= segment_text_bytes) {
     out_.emplace_back();
+    out_.back().text.swap(spare_);
+  }
   write_mark_ = out_.back().text.size();
   return out_.back().text;
 }
@@ -224,6 +226,8 @@ Task<void> Connection::write_loop() {
     for (const Segment& s : sending)
       vectors.push_back({const_cast<std::byte*>(s.bytes().data()), s.bytes().size()});
     auto sent = co_await stream_->send(vectors);
+    if (sending.front().text.capacity() > spare_.capacity()) spare_.swap(sending.front().text);
+    spare_.clear();
     sending.clear();
     unsent_bytes_ -= bytes;
     last_activity_ns_ = Loop::current().now_ns();

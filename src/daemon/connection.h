@@ -77,6 +77,12 @@ class Request {
   // An answer without ext fields.
   void reply(proto::ResponseCode code, std::string_view remark = {}, std::string_view body = {});
 
+  // Gives the frame's memory back before the answer: the body and all texts of `command` are gone then.
+  void drop_frame() {
+    command.ext.clear();
+    command.remark = {};
+    frame_ = {};
+  }
   // A request that waits for long (a held pull) gives its slot of the connection back.
   void give_slot_back();
 
@@ -180,6 +186,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unordered_set<Event*> held_;
 
   std::deque<Segment> out_;
+  std::string spare_;  // a sent segment's memory, for the next
   size_t unsent_bytes_ = 0;
   size_t write_mark_ = 0;
   Event out_ready_;

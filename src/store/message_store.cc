@@ -297,6 +297,42 @@ Task<PutMessageResult> MessageStore::Impl::put_all(std::span<const MessageIn> me
 
 // ---- confirming --------------------------------------------------------------------------------------
 
+std::optional<PutMessageResult> MessageStore::Impl::try_put(const MessageIn& m) {
+  std::optional<PutMessageResult> r(std::in_place);
+  PutWaiter w;
+  r->status = accepting_ && !failed_ ? check_message(m, w.total_bytes) : PutMessageStatus::SERVICE_NOT_AVAILABLE;
+  bool fits = w.total_bytes + proto::blank_record_bytes <= options_.commit_log_file_bytes;
+  if (r->status == PutMessageStatus::PUT_OK && !fits) r->status = PutMessageStatus::MESSAGE_ILLEGAL;
+  if (r->status == PutMessageStatus::PUT_OK) {
+    if (!room_waiters_.empty() || !room_now(w.total_bytes, r->status)) {
+      if (r->status == PutMessageStatus::PUT_OK) return std::nullopt;
+    } else {
+      w.messages = std::span(&m, 1);
+      w.result = &*r;
+      append(w);
+      return r;
+    }
+  }
+  stats_.put_failures++;
+  return r;
+}
+
+Task<PutMessageStatus> MessageStore::Impl::confirmed(uint64_t end) {
+  if (end <= confirm_) co_return PutMessageStatus::PUT_OK;
+  PutWaiter w;
+  w.end = end;
+  w.appended = true;
+  w.since_ns = Loop::current().now_ns();
+  puts_running_++;
+  if (watch_work_.has_waiters()) watch_work_.notify();
+  PutWait waiting{confirm_waiters_, w};
+  co_await waiting;
+  if (--puts_running_ == 0 && !accepting_) calls_done_.notify();
+  if (end <= confirm_) co_return PutMessageStatus::PUT_OK;
+  stats_.put_failures++;
+  co_return failed_ ? PutMessageStatus::SERVICE_NOT_AVAILABLE : PutMessageStatus::FLUSH_DISK_TIMEOUT;
+}
+
 void MessageStore::Impl::advance_confirm() {
   bool sync_flush = options_.flush == FlushDiskType::SYNC_FLUSH;
   uint64_t to = std::min(sync_flush ? log_.flushed_offset() : log_.written_offset(), hold_);
@@ -474,6 +510,8 @@ Task<void> MessageStore::Impl::shutdown() {
 MessageStore::MessageStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 MessageStore::~MessageStore() = default;
 
+std::optional<PutMessageResult> MessageStore::try_put(const MessageIn& message) { return impl_->try_put(message); }
+Task<PutMessageStatus> MessageStore::confirmed(int64_t end) { return impl_->confirmed(static_cast<uint64_t>(end)); }
 Task<PutMessageResult> MessageStore::put(const MessageIn& message, bool wait) {
   return impl_->put_all(std::span(&message, 1), false, wait);
 }

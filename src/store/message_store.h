@@ -38,6 +38,12 @@ class MessageStore {
   // wait for room append in that order too). Resolves when the record is below the confirm offset, or right
   // after the append with wait=false. The store timestamp never decreases along the log.
   Task<PutMessageResult> put(const MessageIn& message, bool wait = true);
+  // put() in two halves, for callers that want to keep little while they wait. try_put() appends at once, or
+  // refuses by its status; nothing when it would have to wait: then call put(). `message` may go after it.
+  // Right after it, without a suspension between, confirmed(end) waits: PUT_OK, FLUSH_DISK_TIMEOUT or
+  // SERVICE_NOT_AVAILABLE. `end` is physical_offset + total_bytes.
+  std::optional<PutMessageResult> try_put(const MessageIn& message);
+  Task<PutMessageStatus> confirmed(int64_t end);
   // All of them contiguous in one file, with one store timestamp.
   Task<PutMessageResult> put_batch(std::span<const MessageIn> messages, bool wait = true);
 

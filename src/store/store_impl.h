@@ -60,6 +60,8 @@ struct MessageStore::Impl final : LogOwner {
   Task<Result<void>> open(RecoveryProgress* progress);
   Task<Result<void>> sync_parents();
   Task<PutMessageResult> put_all(std::span<const MessageIn> messages, bool batch, bool wait);
+  std::optional<PutMessageResult> try_put(const MessageIn& m);
+  Task<PutMessageStatus> confirmed(uint64_t end);
   PutMessageStatus check_message(const MessageIn& m, size_t& bytes) const;
   bool room_now(size_t bytes, PutMessageStatus& refused);
   void append(PutWaiter& w);

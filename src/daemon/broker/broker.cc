@@ -55,6 +55,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       registration(*this, n),
       schedule(*this, d, config_path(c, "delayOffset.json")),
       store_host(parsed(address_of(c))),
+      store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
       address_text_(address_of(c)),
       unique_ids_(to_host(store_host), static_cast<uint16_t>(getpid()),

@@ -83,6 +83,7 @@ class Broker : public Service {
   BrokerStats stats;
   proto::DataVersion config_version;
   Address store_host;
+  proto::Host store_id_host;  // the same, for message ids
   const int64_t boot_wall_ms;
   Event stopping;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstring>
 
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/retry.h"
@@ -36,38 +37,49 @@ void refuse(Broker& b, Request& r, ResponseCode code, std::string_view remark) {
   r.answer_with(code, h, remark);
 }
 
-// What one pass over the properties of a send finds and makes.
+// What one pass over the properties of a send finds.
 struct SendProperties {
-  std::string text;  // as stored
-  std::string unique_key;
+  size_t unique_key_at = 0, unique_key_bytes = 0;  // of the value, in the stored text
+  int64_t tags_code = 0;
   bool wait = true;
   bool transaction = false;
   bool timer = false;
   int delay_level = 0;  // -1: DELAY is not a number
+
+  std::string_view unique_key(std::string_view text) const { return text.substr(unique_key_at, unique_key_bytes); }
+  bool is_special() const { return transaction || timer || delay_level != 0; }
 };
 
-SendProperties stored_properties(Broker& b, std::string_view from) {
+// Writes to `text` what is stored of `from`: all but what only the broker may say, and what the broker says.
+SendProperties store_properties(Broker& b, std::string_view from, std::string& text) {
   SendProperties out;
-  out.text.reserve(from.size() + 128);
+  text.clear();
+  text.reserve(from.size() + 128);
   proto::PropertyReader reader(from);
   proto::Property p;
   while (reader.next(&p)) {
     if (p.name == prop::POP_CK || p.name == prop::CLUSTER || p.name == prop::MSG_REGION || p.name == prop::TRACE_ON)
       continue;
-    proto::append_property(out.text, p.name, p.value);
-    if (p.name == prop::UNIQ_KEY) out.unique_key = p.value;
+    if (p.name == prop::UNIQ_KEY) {
+      out.unique_key_at = text.size() + p.name.size() + 1;
+      out.unique_key_bytes = p.value.size();
+    }
+    proto::append_property(text, p.name, p.value);
+    if (p.name == prop::TAGS) out.tags_code = proto::tags_code_of(p.value);
     else if (p.name == prop::WAIT) out.wait = p.value != "false";
     else if (p.name == prop::TRAN_MSG) out.transaction = p.value == "true" || p.value == "TRUE";
     else if (p.name == prop::DELAY) out.delay_level = b.delay_level_of(p.value);
     else if (p.name.starts_with("TIMER_DEL")) out.timer = true;
   }
-  if (out.unique_key.empty()) {
-    out.unique_key = b.unique_id();
-    proto::append_property(out.text, prop::UNIQ_KEY, out.unique_key);
+  if (out.unique_key_bytes == 0) {
+    std::string key = b.unique_id();
+    out.unique_key_at = text.size() + prop::UNIQ_KEY.size() + 1;
+    out.unique_key_bytes = key.size();
+    proto::append_property(text, prop::UNIQ_KEY, key);
   }
-  proto::append_property(out.text, prop::MSG_REGION, b.config.regionId);
-  proto::append_property(out.text, prop::TRACE_ON, b.config.traceOn ? "true" : "false");
-  proto::append_property(out.text, prop::CLUSTER, b.config.brokerClusterName);
+  proto::append_property(text, prop::MSG_REGION, b.config.regionId);
+  proto::append_property(text, prop::TRACE_ON, b.config.traceOn ? "true" : "false");
+  proto::append_property(text, prop::CLUSTER, b.config.brokerClusterName);
   return out;
 }
 
@@ -173,10 +185,11 @@ bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
 Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
   store::MessageIn m = message_of(b, r, h, queue_id);
   m.body = r.body();
-  SendProperties p = stored_properties(b, h.properties.value_or(std::string_view{}));
-  std::string dlq;
+  std::string text, dlq;
+  SendProperties p = store_properties(b, h.properties.value_or(std::string_view{}), text);
+  const std::string unique_key(p.unique_key(text));
   if (proto::is_retry_topic(h.topic)) {
-    auto where = co_await route_retry(b, r.command.version, h, p.text, m.reconsume_times);
+    auto where = co_await route_retry(b, r.command.version, h, text, m.reconsume_times);
     if (!where) {
       refuse(b, r, ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
              fmt::format("subscription group not exist, {}", h.topic.substr(proto::names::retry_prefix.size())));
@@ -192,13 +205,13 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   if (refuse_special(b, r, p)) co_return;
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   int32_t shown_queue = m.queue_id;
-  m.properties = p.text;
+  m.properties = text;
   store::PutMessageResult put;
   if (p.delay_level == 0) put = co_await b.store.put(m, p.wait);
-  else put = co_await b.put(m, p.text, p.delay_level, p.wait);
+  else put = co_await b.put(m, text, p.delay_level, p.wait);
   char id[proto::offset_id_text_v6];
-  size_t n = proto::format_offset_id(to_host(b.store_host), put.physical_offset, id);
-  answer_send(b, r, put, {id, n}, shown_queue, p.unique_key, 1);
+  size_t n = proto::format_offset_id(b.store_id_host, put.physical_offset, id);
+  answer_send(b, r, put, {id, n}, shown_queue, unique_key, 1);
 }
 
 Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
@@ -231,19 +244,70 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   ids.reserve(put.physical_offsets.size() * (proto::offset_id_text_v4 + 1));
   for (int64_t at : put.physical_offsets) {
     if (!ids.empty()) ids += ',';
-    proto::append_offset_id(ids, to_host(b.store_host), at);
+    proto::append_offset_id(ids, b.store_id_host, at);
   }
   answer_send(b, r, put, ids, queue_id, unique_key, messages.size());
 }
 
-}  // namespace
+// ---- the usual send ----------------------------------------------------------------------------------
+//
+// A single message to a topic that is there, without delay or transaction, is appended at once, and its frame is
+// given back before it waits for the disk: what waits is small, and thousands wait at a time.
 
-Task<void> send_message(Broker& b, Request& r, proto::SendMessageRequestHeader h) {
+struct AppendedSend {
+  static constexpr size_t key_bytes_max = 64;
+  store::PutMessageResult put;
+  int32_t queue_id = 0;
+  bool wait = true;
+  uint8_t key_bytes = 0;
+  char key[key_bytes_max];
+};
+
+// False: nothing was done, the long way decides.
+bool append_at_once(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, AppendedSend& out) {
+  const proto::TopicConfig* topic = b.topics.find_plain(h.topic);
+  if (topic == nullptr || h.batch || r.body().empty()) return false;
+  if (h.queue_id < 0 || h.queue_id >= std::max(topic->read_queue_nums, topic->write_queue_nums)) return false;
+  thread_local std::string text;
+  SendProperties p = store_properties(b, h.properties.value_or(std::string_view{}), text);
+  if (p.is_special() || p.unique_key_bytes > AppendedSend::key_bytes_max) return false;
+  store::MessageIn m = message_of(b, r, h, h.queue_id);
+  m.body = r.body();
+  m.properties = text;
+  m.tags_code = p.tags_code;
+  auto put = b.store.try_put(m);
+  if (!put) return false;
+  out.put = std::move(*put);
+  out.queue_id = h.queue_id;
+  out.wait = p.wait;
+  out.key_bytes = static_cast<uint8_t>(p.unique_key_bytes);
+  std::memcpy(out.key, text.data() + p.unique_key_at, p.unique_key_bytes);
+  return true;
+}
+
+Task<void> finish_send(Broker& b, Request& r, AppendedSend s) {
+  r.drop_frame();
+  if (s.put.status == store::PutMessageStatus::PUT_OK && s.wait)
+    s.put.status = co_await b.store.confirmed(s.put.physical_offset + s.put.total_bytes);
+  char id[proto::offset_id_text_v6];
+  size_t n = proto::format_offset_id(b.store_id_host, s.put.physical_offset, id);
+  answer_send(b, r, s.put, {id, n}, s.queue_id, {s.key, s.key_bytes}, 1);
+}
+
+Task<void> send_the_long_way(Broker& b, Request& r, proto::SendMessageRequestHeader h) {
   int32_t queue_id = 0;
   bool good = co_await check_send(b, r, h, &queue_id);
   if (!good) co_return;
   if (h.batch) co_await send_many(b, r, h, queue_id);
   else co_await send_single(b, r, h, queue_id);
+}
+
+}  // namespace
+
+Task<void> send_message(Broker& b, Request& r, proto::SendMessageRequestHeader h) {
+  AppendedSend appended;
+  if (append_at_once(b, r, h, appended)) return finish_send(b, r, std::move(appended));
+  return send_the_long_way(b, r, h);
 }
 
 Task<void> send_batch_message(Broker& b, Request& r, proto::SendMessageRequestHeader h) {

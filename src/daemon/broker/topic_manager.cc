@@ -19,6 +19,17 @@ const proto::TopicConfig* TopicManager::find(std::string_view topic) const {
   return it == topics_.end() ? nullptr : &it->second;
 }
 
+const proto::TopicConfig* TopicManager::find_plain(std::string_view topic) const {
+  auto it = topics_.find(topic);
+  return it == topics_.end() || !it->second.plain ? nullptr : &it->second;
+}
+
+void TopicManager::add(proto::TopicConfig c) {
+  std::string name = c.topic_name;
+  bool plain = !is_system(name) && !proto::is_retry_topic(name) && !c.order;
+  topics_.insert_or_assign(std::move(name), KnownTopic{std::move(c), plain});
+}
+
 bool TopicManager::is_system(std::string_view topic) const {
   return proto::is_system_topic(topic) || system_.contains(topic);
 }
@@ -33,9 +44,8 @@ std::vector<std::string> TopicManager::system_topics() const {
 
 bool TopicManager::put(proto::TopicConfig c, int64_t now_ms) {
   auto it = topics_.find(c.topic_name);
-  if (it != topics_.end() && it->second == c) return false;
-  std::string name = c.topic_name;
-  topics_.insert_or_assign(std::move(name), std::move(c));
+  if (it != topics_.end() && static_cast<const proto::TopicConfig&>(it->second) == c) return false;
+  add(std::move(c));
   version_.next(now_ms);
   return true;
 }
@@ -68,7 +78,7 @@ std::optional<proto::TopicConfig> TopicManager::pattern_for(std::string_view top
 }
 
 void TopicManager::add_system_topics(int64_t now_ms) {
-  auto add = [&](std::string name, int32_t queues, int32_t p) {
+  auto add_one = [&](std::string name, int32_t queues, int32_t p) {
     system_.insert(name);
     proto::TopicConfig c;
     c.topic_name = std::move(name);
@@ -77,20 +87,22 @@ void TopicManager::add_system_topics(int64_t now_ms) {
     put(std::move(c), now_ms);
   };
   const int32_t rw = perm::read | perm::write;
-  add(std::string(names::SELF_TEST_TOPIC), 1, rw);
+  add_one(std::string(names::SELF_TEST_TOPIC), 1, rw);
   if (config_.autoCreateTopicEnable)
-    add(std::string(names::TBW102), static_cast<int32_t>(config_.defaultTopicQueueNums), rw | perm::inherit);
-  add(std::string(names::BenchmarkTest), 1024, rw);
-  add(config_.brokerClusterName, 16, perm::inherit | (config_.clusterTopicEnable ? rw : 0));
-  add(config_.brokerName, 1, perm::inherit | (config_.brokerTopicEnable ? rw : 0));
-  add(std::string(names::OFFSET_MOVED_EVENT), 1, rw);
-  add(std::string(names::SCHEDULE_TOPIC_XXXX), delay_levels_, rw);
-  if (config_.traceTopicEnable) add(config_.msgTraceTopicName, 1, rw);
-  add(config_.brokerClusterName + "_" + std::string(names::reply_topic_suffix), 1, rw);
-  add(std::string(names::revive_log_prefix) + config_.brokerClusterName, 8, rw);
-  add(std::string(names::sync_broker_member_prefix) + config_.brokerName, 1, perm::inherit);
-  add(std::string(names::RMQ_SYS_TRANS_HALF_TOPIC), 1, rw);
-  add(std::string(names::RMQ_SYS_TRANS_OP_HALF_TOPIC), 1, rw);
+    add_one(std::string(names::TBW102), static_cast<int32_t>(config_.defaultTopicQueueNums), rw | perm::inherit);
+  add_one(std::string(names::BenchmarkTest), 1024, rw);
+  add_one(config_.brokerClusterName, 16, perm::inherit | (config_.clusterTopicEnable ? rw : 0));
+  add_one(config_.brokerName, 1, perm::inherit | (config_.brokerTopicEnable ? rw : 0));
+  add_one(std::string(names::OFFSET_MOVED_EVENT), 1, rw);
+  add_one(std::string(names::SCHEDULE_TOPIC_XXXX), delay_levels_, rw);
+  if (config_.traceTopicEnable) add_one(config_.msgTraceTopicName, 1, rw);
+  add_one(config_.brokerClusterName + "_" + std::string(names::reply_topic_suffix), 1, rw);
+  add_one(std::string(names::revive_log_prefix) + config_.brokerClusterName, 8, rw);
+  add_one(std::string(names::sync_broker_member_prefix) + config_.brokerName, 1, perm::inherit);
+  add_one(std::string(names::RMQ_SYS_TRANS_HALF_TOPIC), 1, rw);
+  add_one(std::string(names::RMQ_SYS_TRANS_OP_HALF_TOPIC), 1, rw);
+  // Those that the file brought were looked at before their names were known.
+  for (auto& [name, t] : topics_) t.plain = t.plain && !is_system(name);
 }
 
 proto::TopicConfigSerializeWrapper TopicManager::snapshot() const {
@@ -105,7 +117,7 @@ std::string TopicManager::render() const { return snapshot().to_json(proto::Json
 Result<void> TopicManager::parse(std::string_view text) {
   TRY_VAR(w, proto::TopicConfigSerializeWrapper::parse(text));
   version_ = w.data_version;
-  for (auto& [name, c] : w.topic_config_table) topics_.insert_or_assign(name, std::move(c));
+  for (auto& [name, c] : w.topic_config_table) add(std::move(c));
   return {};
 }
 

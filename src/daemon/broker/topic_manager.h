@@ -13,13 +13,20 @@
 
 namespace rmq::broker {
 
+// `plain`: a send to it needs no look at its name. Kept by TopicManager.
+struct KnownTopic : proto::TopicConfig {
+  bool plain = false;
+};
+
 class TopicManager : public PersistedTable {
  public:
   TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels);
 
   // Null when unknown. The pointer is good until the next change.
   const proto::TopicConfig* find(std::string_view topic) const;
-  const TextMap<proto::TopicConfig>& all() const { return topics_; }
+  // The same for a topic that is neither of the system nor a retry or order topic; null for those.
+  const proto::TopicConfig* find_plain(std::string_view topic) const;
+  const TextMap<KnownTopic>& all() const { return topics_; }
   const proto::DataVersion& data_version() const { return version_; }
 
   // True: the name belongs to the system (storage.md 12.2): no admin request changes or deletes it.
@@ -47,7 +54,8 @@ class TopicManager : public PersistedTable {
  private:
   const BrokerConfig& config_;
   const int delay_levels_;
-  TextMap<proto::TopicConfig> topics_;
+  void add(proto::TopicConfig c);
+  TextMap<KnownTopic> topics_;
   TextSet system_;
   proto::DataVersion version_;
 };
