@@ -84,7 +84,7 @@ void bind(CLI::App& app, const OptionSpec& spec, Options& o) {
           if constexpr (std::is_same_v<Value, std::optional<int64_t>>)
             option->check(CLI::Range(spec.min, spec.max));
           if constexpr (std::is_same_v<Value, std::vector<std::string>>)
-            option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+            option->allow_extra_args(false);  // one value for each time that it is given
         }
       },
       spec.member);

@@ -1,0 +1,428 @@
+// The verbs against a server that behaves well, and one that does not.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ctl/program.h"
+#include "fake_server.h"
+#include "json.h"
+#include "proto/headers_offset.h"
+#include "proto/headers_pull.h"
+#include "proto/headers_send.h"
+#include "proto/properties.h"
+#include "proto/record.h"
+
+namespace rmq::ctl {
+namespace {
+
+using proto::RequestCode;
+using proto::ResponseCode;
+
+struct Ran {
+  int exit = 0;
+  std::string out, err;
+};
+
+Ran run(std::vector<std::string> args) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran r;
+  r.exit = static_cast<int>(run_program(std::move(args)));
+  r.out = testing::internal::GetCapturedStdout();
+  r.err = testing::internal::GetCapturedStderr();
+  return r;
+}
+
+void expect_one_line(const std::string& err) {
+  EXPECT_TRUE(err.starts_with("rmqctl: ")) << err;
+  EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
+}
+
+// One queue of one broker, as a server with a name server inside shows it.
+class Verbs : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string addresses = fmt::format("{{0:\"{}\"}}", server_.address());
+    server_.answer(
+        RequestCode::GET_BROKER_CLUSTER_INFO, ResponseCode::SUCCESS, "",
+        fmt::format(
+            "{{\"brokerAddrTable\":{{\"b\":{{\"brokerAddrs\":{},\"brokerName\":\"b\",\"cluster\":\"c\"}}}},"
+            "\"clusterAddrTable\":{{\"c\":[\"b\"]}}}}",
+            addresses));
+    server_.answer(
+        RequestCode::GET_ROUTEINFO_BY_TOPIC, ResponseCode::SUCCESS, "",
+        fmt::format("{{\"brokerDatas\":[{{\"brokerAddrs\":{},\"brokerName\":\"b\",\"cluster\":\"c\"}}],"
+                    "\"filterServerTable\":{{}},\"queueDatas\":[{{\"brokerName\":\"b\",\"perm\":6,"
+                    "\"readQueueNums\":1,\"topicSysFlag\":0,\"writeQueueNums\":1}}]}}",
+                    addresses));
+  }
+
+  Ran on_server(std::vector<std::string> args) {
+    args.insert(args.end(), {"-n", server_.address()});
+    return run(std::move(args));
+  }
+
+  // A queue with `count` messages; the one at offset n has the body "m<n>" and tag A or B in turn.
+  void fill_queue(int64_t count) {
+    server_.on(RequestCode::GET_MIN_OFFSET, [](const FakeServer::Request& r) {
+      FakeServer::Answer a;
+      proto::GetMinOffset::append_answer(a.bytes, r.command, ResponseCode::SUCCESS, {0});
+      return a;
+    });
+    server_.on(RequestCode::GET_MAX_OFFSET, [=](const FakeServer::Request& r) {
+      FakeServer::Answer a;
+      proto::GetMaxOffset::append_answer(a.bytes, r.command, ResponseCode::SUCCESS, {count});
+      return a;
+    });
+    server_.on(RequestCode::PULL_MESSAGE, [=](const FakeServer::Request& r) { return pulled(r, count); });
+  }
+
+  static FakeServer::Answer pulled(const FakeServer::Request& r, int64_t count) {
+    auto h = proto::PullMessage::decode(r.command);
+    FakeServer::Answer a;
+    if (!h) return a;
+    proto::PullMessageResponseHeader out;
+    out.max_offset = count;
+    std::string body;
+    int64_t offset = h->queue_offset;
+    for (; offset < count && offset < h->queue_offset + 2; offset++) body += record(offset);
+    out.next_begin_offset = offset;
+    proto::PullMessage::append_answer(a.bytes, r.command,
+                                      body.empty() ? ResponseCode::PULL_NOT_FOUND : ResponseCode::SUCCESS,
+                                      out, "", body);
+    return a;
+  }
+
+  static std::string record(int64_t offset) {
+    std::string text = fmt::format("m{}", offset), properties;
+    proto::append_property(properties, proto::prop::TAGS, offset % 2 ? "B" : "A");
+    proto::RecordFields f;
+    f.topic = "T";
+    f.body = as_bytes(text);
+    f.properties = properties;
+    f.queue_offset = offset;
+    f.store_timestamp_ms = 1'700'000'000'000 + offset;
+    f.born_host = f.store_host = *proto::Host::parse("127.0.0.1:1");
+    std::string out(proto::record_size(f), '\0');
+    proto::encode_record(f, {reinterpret_cast<std::byte*>(out.data()), out.size()});
+    return out;
+  }
+
+  FakeServer server_;
+};
+
+TEST_F(Verbs, RefusalNamesCodeNumberAndRemark) {
+  server_.answer(RequestCode::GET_TOPIC_STATS_INFO, ResponseCode::NO_PERMISSION, "not\nyours");
+  Ran r = on_server({"topic", "status", "T"});
+  EXPECT_EQ(r.exit, 1);
+  expect_one_line(r.err);
+  EXPECT_NE(r.err.find("NO_PERMISSION (16): not yours"), std::string::npos) << r.err;
+  EXPECT_EQ(r.out, "");
+}
+
+TEST_F(Verbs, UnknownCodeIsItsNumber) {
+  server_.answer(RequestCode::GET_TOPIC_STATS_INFO, static_cast<ResponseCode>(4711), "");
+  EXPECT_NE(on_server({"topic", "status", "T"}).err.find("code (4711)"), std::string::npos);
+}
+
+TEST_F(Verbs, MissingTopicSaysSo) {
+  server_.answer(RequestCode::GET_ROUTEINFO_BY_TOPIC, ResponseCode::TOPIC_NOT_EXIST, "No topic route");
+  Ran r = on_server({"topic", "route", "T"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_NE(r.err.find("there is no topic \"T\""), std::string::npos) << r.err;
+  EXPECT_NE(on_server({"send", "T", "x"}).err.find("rmqctl topic create T"), std::string::npos);
+}
+
+TEST_F(Verbs, NothingListens) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, not listening: nobody else gets the port
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&a), sizeof a), 0);
+  socklen_t size = sizeof a;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&a), &size);
+  std::string dead = fmt::format("127.0.0.1:{}", ntohs(a.sin_port));
+  Ran r = run({"cluster", "-n", dead});
+  EXPECT_EQ(r.exit, 69);
+  expect_one_line(r.err);
+  for (const char* part : {dead.c_str(), "Connection refused", "NAMESRV_ADDR"})
+    EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
+  Ran two = run({"cluster", "-n", dead + ";" + dead});
+  EXPECT_EQ(two.exit, 69);
+  expect_one_line(two.err);
+  // The next one of the list serves.
+  EXPECT_EQ(run({"topic", "route", "T", "-n", dead + ";" + server_.address()}).exit, 0);
+  close(fd);
+}
+
+TEST_F(Verbs, ClosedInTheMiddleOfAnAnswer) {
+  server_.on(RequestCode::GET_TOPIC_STATS_INFO, [](const FakeServer::Request& r) {
+    FakeServer::Answer a;
+    proto::append_response(a.bytes, r.command, ResponseCode::SUCCESS, "", std::string(1000, ' '));
+    a.bytes.resize(a.bytes.size() / 2);
+    a.close_after = true;
+    return a;
+  });
+  Ran r = on_server({"topic", "status", "T"});
+  EXPECT_EQ(r.exit, 69);
+  EXPECT_NE(r.err.find("in the middle of an answer"), std::string::npos) << r.err;
+}
+
+TEST_F(Verbs, ClosedWithoutAnAnswer) {
+  server_.on(RequestCode::GET_TOPIC_STATS_INFO,
+             [](const FakeServer::Request&) { return FakeServer::Answer{"", true}; });
+  Ran r = on_server({"topic", "status", "T"});
+  EXPECT_EQ(r.exit, 69);
+  EXPECT_NE(r.err.find("without an answer"), std::string::npos) << r.err;
+}
+
+TEST_F(Verbs, NotTheProtocol) {
+  server_.on(RequestCode::GET_BROKER_CLUSTER_INFO, [](const FakeServer::Request&) {
+    return FakeServer::Answer{"HTTP/1.1 400 Bad Request\r\n\r\n", false};
+  });
+  Ran r = on_server({"cluster"});
+  EXPECT_EQ(r.exit, 65);
+  expect_one_line(r.err);
+  EXPECT_NE(r.err.find("malformed"), std::string::npos) << r.err;
+}
+
+TEST_F(Verbs, BodyThatIsNoJson) {
+  for (const char* body : {"", "no json", "{\"offsetTable\":", "[1,2"}) {
+    server_.answer(RequestCode::GET_TOPIC_STATS_INFO, ResponseCode::SUCCESS, "", body);
+    Ran r = on_server({"topic", "status", "T"});
+    EXPECT_EQ(r.exit, 65) << body;
+    EXPECT_NE(r.err.find("GET_TOPIC_STATS_INFO"), std::string::npos) << r.err;
+  }
+}
+
+TEST_F(Verbs, SilenceCostsTheTimeout) {
+  server_.on(RequestCode::GET_TOPIC_STATS_INFO,
+             [](const FakeServer::Request&) { return FakeServer::Answer{}; });
+  Ran r = on_server({"topic", "status", "T", "--timeout", "1s"});
+  EXPECT_EQ(r.exit, 69);
+  EXPECT_NE(r.err.find("no answer within 1000ms"), std::string::npos) << r.err;
+}
+
+TEST_F(Verbs, FastjsonKeysAreRead) {
+  server_.answer(
+      RequestCode::GET_TOPIC_STATS_INFO, ResponseCode::SUCCESS, "",
+      "{\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:{\"lastUpdateTimestamp\":0,"
+      "\"maxOffset\":17,\"minOffset\":3}},\"topicPutTps\":0.0}");
+  Ran r = on_server({"topic", "status", "T", "--json"});
+  EXPECT_EQ(r.exit, 0) << r.err;
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(r.out)) << r.out;
+  EXPECT_EQ(d.integer("/0/messages"), 14);
+}
+
+TEST_F(Verbs, DeletionNeedsAYes) {
+  server_.answer(RequestCode::DELETE_TOPIC_IN_BROKER, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::DELETE_TOPIC_IN_NAMESRV, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::DELETE_KV_CONFIG, ResponseCode::SUCCESS, "");
+  int null = open("/dev/null", O_RDONLY | O_CLOEXEC), old = dup(STDIN_FILENO);
+  dup2(null, STDIN_FILENO);
+  Ran r = on_server({"topic", "delete", "T"});
+  dup2(old, STDIN_FILENO);
+  close(old);
+  close(null);
+  EXPECT_EQ(r.exit, 64);
+  EXPECT_NE(r.err.find("--yes"), std::string::npos) << r.err;
+  EXPECT_EQ(server_.asked(RequestCode::DELETE_TOPIC_IN_BROKER), 0);
+  EXPECT_EQ(on_server({"topic", "delete", "T", "--yes"}).exit, 0);
+  EXPECT_EQ(server_.asked(RequestCode::DELETE_TOPIC_IN_BROKER), 1);
+  EXPECT_EQ(server_.asked(RequestCode::DELETE_TOPIC_IN_NAMESRV), 1);
+}
+
+TEST_F(Verbs, CreateDoesNotOverwrite) {
+  server_.answer(
+      RequestCode::GET_TOPIC_CONFIG, ResponseCode::SUCCESS, "",
+      "{\"attributes\":{},\"order\":false,\"perm\":6,\"readQueueNums\":4,\"topicFilterType\":\"SINGLE_TAG\","
+      "\"topicName\":\"T\",\"topicSysFlag\":0,\"writeQueueNums\":4}");
+  server_.answer(RequestCode::UPDATE_AND_CREATE_TOPIC, ResponseCode::SUCCESS, "");
+  Ran r = on_server({"topic", "create", "T"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_NE(r.err.find("exists already"), std::string::npos) << r.err;
+  EXPECT_EQ(server_.asked(RequestCode::UPDATE_AND_CREATE_TOPIC), 0);
+  // An update sends what was there with the one change.
+  std::string sent;
+  server_.on(RequestCode::UPDATE_AND_CREATE_TOPIC, [&](const FakeServer::Request& q) {
+    sent = fmt::format("{} {} {}", q.command.ext.value_or("readQueueNums", "?"),
+                       q.command.ext.value_or("writeQueueNums", "?"), q.command.ext.value_or("perm", "?"));
+    FakeServer::Answer a;
+    proto::append_response(a.bytes, q.command, ResponseCode::SUCCESS);
+    return a;
+  });
+  EXPECT_EQ(on_server({"topic", "update", "T", "--perm", "r"}).exit, 0);
+  EXPECT_EQ(sent, "4 4 4");
+}
+
+TEST_F(Verbs, SetConfigNoticesThatNothingChanged) {
+  server_.answer(RequestCode::GET_BROKER_CONFIG, ResponseCode::SUCCESS, "", "deleteWhen=04\nlistenPort=1\n");
+  server_.answer(RequestCode::UPDATE_BROKER_CONFIG, ResponseCode::SUCCESS, "");
+  Ran r = on_server({"broker", "config", "set", "deleteWhen", "05"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_NE(r.err.find("still is \"04\""), std::string::npos) << r.err;
+  EXPECT_EQ(on_server({"broker", "config", "set", "noSuchKey", "1"}).exit, 1);
+  EXPECT_EQ(server_.asked(RequestCode::UPDATE_BROKER_CONFIG), 1);
+}
+
+TEST_F(Verbs, SendTellsWhatBecameOfTheMessage) {
+  ResponseCode code = ResponseCode::SUCCESS;
+  std::string seen;
+  server_.on(RequestCode::SEND_MESSAGE_V2, [&](const FakeServer::Request& r) {
+    auto h = proto::SendMessageV2::decode(r.command);
+    seen = fmt::format("{}|{}|{}", h->topic, r.body,
+                       proto::find_property(h->properties.value_or(""), "TAGS").value_or("-"));
+    proto::SendMessageResponseHeader out;
+    out.msg_id = "0A";
+    out.queue_offset = 5;
+    FakeServer::Answer a;
+    proto::SendMessageV2::append_answer(a.bytes, r.command, code, out, "why");
+    return a;
+  });
+  Ran r = on_server({"send", "T", "hello", "--tag", "A"});
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(seen, "T|hello|A");
+  EXPECT_TRUE(r.out.starts_with("SEND_OK  b/0 @5  ")) << r.out;
+  code = ResponseCode::FLUSH_DISK_TIMEOUT;  // stored, but not as asked
+  r = on_server({"send", "T", "hello", "--json"});
+  EXPECT_EQ(r.exit, 1);
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(r.out)) << r.out;
+  EXPECT_EQ(d.text("/status"), "FLUSH_DISK_TIMEOUT");
+  code = ResponseCode::SERVICE_NOT_AVAILABLE;
+  r = on_server({"send", "T", "hello"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("SERVICE_NOT_AVAILABLE (14): why"), std::string::npos) << r.err;
+}
+
+TEST_F(Verbs, BadInputOfSend) {
+  EXPECT_EQ(on_server({"send", "T", ""}).exit, 65);
+  EXPECT_EQ(on_server({"send", "T", "--file", "/does/not/exist"}).exit, 65);
+  EXPECT_EQ(on_server({"send", "T", "x", "--file", "/dev/null"}).exit, 64);
+  EXPECT_EQ(on_server({"send", "T", "x", "--property", "noequals"}).exit, 64);
+  EXPECT_EQ(on_server({"send", "bad topic", "x"}).exit, 64);
+  EXPECT_EQ(on_server({"send", "T", "x", "--delay", "soon"}).exit, 64);
+  EXPECT_EQ(server_.asked(RequestCode::SEND_MESSAGE_V2), 0);
+}
+
+TEST_F(Verbs, ConsumeReadsAllOnceAndOnlyWhatIsWanted) {
+  fill_queue(5);
+  EXPECT_EQ(on_server({"consume", "T", "--body"}).out, "m0\nm1\nm2\nm3\nm4\n");
+  EXPECT_EQ(on_server({"consume", "T", "--body", "--from", "3"}).out, "m3\nm4\n");
+  EXPECT_EQ(on_server({"consume", "T", "--body", "--from", "latest"}).out, "");
+  EXPECT_EQ(on_server({"consume", "T", "--body", "--count", "3"}).out, "m0\nm1\nm2\n");
+  EXPECT_EQ(on_server({"consume", "T", "--body", "--last", "2"}).out, "m3\nm4\n");
+  EXPECT_EQ(on_server({"consume", "T", "--body", "--tag", "B"}).out, "m1\nm3\n");  // the fake does not filter
+  EXPECT_EQ(server_.asked(RequestCode::UPDATE_CONSUMER_OFFSET), 0) << "no trace without a group";
+}
+
+TEST_F(Verbs, ConsumeInAGroupCommitsWhatWasPrinted) {
+  fill_queue(5);
+  int64_t committed = -1;
+  server_.answer(RequestCode::GET_CONSUMER_LIST_BY_GROUP, ResponseCode::SYSTEM_ERROR,
+                 "no consumer for this group, g");
+  server_.on(RequestCode::QUERY_CONSUMER_OFFSET, [&](const FakeServer::Request& r) {
+    FakeServer::Answer a;
+    auto code = committed < 0 ? ResponseCode::QUERY_NOT_FOUND : ResponseCode::SUCCESS;
+    proto::QueryConsumerOffset::append_answer(a.bytes, r.command, code, {std::max<int64_t>(committed, 0)});
+    return a;
+  });
+  server_.on(RequestCode::UPDATE_CONSUMER_OFFSET, [&](const FakeServer::Request& r) {
+    committed = proto::UpdateConsumerOffset::decode(r.command)->commit_offset.value_or(-2);
+    FakeServer::Answer a;
+    proto::append_response(a.bytes, r.command, ResponseCode::SUCCESS);
+    return a;
+  });
+  EXPECT_EQ(on_server({"consume", "T", "--body", "-g", "g", "--count", "3"}).out, "m0\nm1\nm2\n");
+  EXPECT_EQ(committed, 3) << "what was pulled but not printed is not committed";
+  EXPECT_EQ(on_server({"consume", "T", "--body", "-g", "g", "--tag", "B"}).out, "m3\n");
+  EXPECT_EQ(committed, 5) << "what was filtered away is committed";
+  EXPECT_EQ(on_server({"consume", "T", "--body", "-g", "g"}).out, "");
+  server_.answer(RequestCode::GET_CONSUMER_LIST_BY_GROUP, ResponseCode::SUCCESS, "",
+                 "{\"consumerIdList\":[\"x\"]}");
+  EXPECT_EQ(on_server({"consume", "T", "-g", "g", "--from", "earliest", "--timeout", "1s"}).exit, 64);
+  EXPECT_EQ(committed, 5);
+}
+
+TEST_F(Verbs, ConsumeTellsThatMessagesAreMissing) {
+  fill_queue(2);
+  Ran r = on_server({"consume", "T", "--body", "--count", "3", "--timeout", "100ms"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_EQ(r.out, "m0\nm1\n");
+  EXPECT_NE(r.err.find("only 2 of 3"), std::string::npos) << r.err;
+}
+
+TEST_F(Verbs, ConsumeFollowsAnOffsetThatMoved) {
+  fill_queue(5);
+  server_.on(RequestCode::PULL_MESSAGE, [](const FakeServer::Request& r) {
+    auto h = proto::PullMessage::decode(r.command);
+    if (h->queue_offset >= 3) return pulled(r, 5);
+    FakeServer::Answer a;
+    proto::PullMessageResponseHeader out;
+    out.next_begin_offset = 3;
+    out.max_offset = 5;
+    proto::PullMessage::append_answer(a.bytes, r.command, ResponseCode::PULL_OFFSET_MOVED, out);
+    return a;
+  });
+  Ran r = on_server({"consume", "T", "--body"});
+  EXPECT_EQ(r.out, "m3\nm4\n");
+  EXPECT_NE(r.err.find("goes on at 3"), std::string::npos) << r.err;
+}
+
+TEST_F(Verbs, ConsumeDoesNotTurnInCircles) {
+  fill_queue(5);
+  for (ResponseCode code : {ResponseCode::PULL_OFFSET_MOVED, ResponseCode::PULL_RETRY_IMMEDIATELY}) {
+    server_.on(RequestCode::PULL_MESSAGE, [=](const FakeServer::Request& r) {
+      FakeServer::Answer a;
+      proto::PullMessage::append_answer(a.bytes, r.command, code, {0, 0, 0, 5});
+      return a;
+    });
+    EXPECT_EQ(on_server({"consume", "T"}).exit, 65);
+  }
+}
+
+TEST_F(Verbs, MessageByIdAsksTheBrokerThatTheIdNames) {
+  server_.on(RequestCode::VIEW_MESSAGE_BY_ID, [](const FakeServer::Request& r) {
+    FakeServer::Answer a;
+    proto::append_response(a.bytes, r.command, ResponseCode::SUCCESS, "", record(7));
+    return a;
+  });
+  std::string port = server_.address().substr(10);
+  std::string id = fmt::format("7F000001{:08X}{:016X}", std::stoi(port), 0);
+  Ran r = run({"message", id});  // no name server
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_NE(r.out.find("\nm7\n"), std::string::npos) << r.out;
+  EXPECT_EQ(run({"message", "xyz"}).exit, 64);
+}
+
+TEST_F(Verbs, BenchCountsWhatWasAnsweredAndRefused) {
+  server_.on(RequestCode::SEND_MESSAGE_V2, [](const FakeServer::Request& r) {
+    FakeServer::Answer a;
+    proto::append_response(a.bytes, r.command,
+                           r.command.opaque % 2 ? ResponseCode::SYSTEM_BUSY : ResponseCode::SUCCESS);
+    return a;
+  });
+  Ran r = on_server(
+      {"bench", "send", "T", "--connections", "2", "--window", "2", "-d", "200ms", "--json", "-s", "10"});
+  EXPECT_EQ(r.exit, 1);
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(r.out)) << r.out;
+  int64_t requests = d.integer("/requests"), messages = d.integer("/messages");
+  EXPECT_GE(requests, 4);
+  EXPECT_EQ(d.integer("/refused/2"), requests - messages);
+  EXPECT_EQ(server_.asked(RequestCode::SEND_MESSAGE_V2), requests);
+}
+
+TEST_F(Verbs, BenchPullsWhatIsThereAgainAndAgain) {
+  fill_queue(4);
+  Ran r = on_server({"bench", "pull", "T", "--connections", "1", "--window", "1", "-d", "200ms", "--json"});
+  EXPECT_EQ(r.exit, 0) << r.err;
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(r.out)) << r.out;
+  EXPECT_EQ(d.integer("/messages"), d.integer("/requests") * 2);  // the fake gives two at a time
+}
+
+}  // namespace
+}  // namespace rmq::ctl
