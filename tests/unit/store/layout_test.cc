@@ -137,9 +137,9 @@ TEST(Layout, TransactionTypesAndHosts) {
 struct Boundary {
   static int left;
   static Task<void> run(Ctx& c) {
-    std::string fill(1000, 'f');
+    std::string fill(20'000, 'f');
     size_t file = c.store->options().commit_log_file_bytes;
-    while (file - static_cast<size_t>(c.store->max_physical_offset()) > 5000) co_await c.put("T", 0, fill);
+    while (file - static_cast<size_t>(c.store->max_physical_offset()) > 50'000) co_await c.put("T", 0, fill);
     size_t at = static_cast<size_t>(c.store->max_physical_offset());
     std::string body(file - at - 92 - static_cast<size_t>(left), 'e');
     auto last = co_await c.put("T", 0, body);
