@@ -58,10 +58,11 @@ TEST(ConfigFile, OldOrNewAtEveryCrashPoint) {
     Files f{disk, ""};
     loop.run(load(f));
     EXPECT_FALSE(f.error) << at;
-    if (crashed)
+    if (crashed) {
       EXPECT_TRUE(f.content == "{2}" || f.content == "{3}") << at << f.content;
-    else
+    } else {
       EXPECT_EQ(f.content, "{3}");
+    }
   }
 }
 

@@ -60,7 +60,9 @@ void Machine::run(Body body, End end) {
         image = disk.crash_image(CrashFate::all_torn(seed));
         break;
     }
-    if (body != nullptr) EXPECT_TRUE(c.opened) << to_string(c.opened.error());
+    if (body != nullptr) {
+      EXPECT_TRUE(c.opened) << to_string(c.opened.error());
+    }
     last_error_ = c.opened ? std::nullopt : std::optional(c.opened.error().code);
   }
   seed++;

@@ -153,7 +153,9 @@ Task<void> read_all(Ctx& c) {
       CO_ASSERT(r.status == GetMessageStatus::FOUND);
       for (const std::string& b : bodies_of(r)) {
         int64_t i = q == 1 ? seen * 2 + 1 : seen * 2;
-        if (i != 0) EXPECT_EQ(b.substr(0, b.find('x')), std::to_string(i));
+        if (i != 0) {
+          EXPECT_EQ(b.substr(0, b.find('x')), std::to_string(i));
+        }
         seen++;
       }
       o = r.next_begin_offset;
