@@ -1,5 +1,6 @@
 #include "store/config_file.h"
 
+#include <cerrno>
 #include <utility>
 
 namespace rmq::store {
@@ -51,7 +52,12 @@ Task<Result<void>> replace_file(Disk& disk, std::string path, std::string conten
   auto written = co_await write_whole(disk, path + ".tmp", content);
   if (!written && written.error().code == Errc::not_found) {  // the first file there
     CO_TRY(co_await disk.make_dirs(dir));
-    CO_TRY(co_await disk.sync_dir(parent_of(dir)));
+    for (std::string above = dir; above != "/" && above != ".";) {  // any of them may be new
+      above = parent_of(above);
+      auto synced = co_await disk.sync_dir(above);
+      if (!synced && synced.error().sys == EACCES) break;  // not one that we may have made
+      CO_TRY(synced);
+    }
     written = co_await write_whole(disk, path + ".tmp", std::move(content));
   }
   if (!written) co_return written;
