@@ -7,8 +7,12 @@ namespace rmq {
 
 namespace {
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\f'; }
-bool is_line_end(char c) { return c == '\n' || c == '\r'; }
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\f';
+}
+bool is_line_end(char c) {
+  return c == '\n' || c == '\r';
+}
 
 // One logical line: continued lines joined, leading blanks of each dropped, escapes still there.
 std::string take_line(std::string_view& text) {
@@ -62,7 +66,9 @@ bool take_hex(std::string_view s, size_t& i, uint32_t& out) {
   uint32_t v = 0;
   for (size_t k = i; k < i + 4; k++) {
     char c = s[k];
-    uint32_t d = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : 16;
+    uint32_t d = c >= '0' && c <= '9'                 ? c - '0'
+                 : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                      : 16;
     if (d == 16) return false;
     v = v * 16 + d;
   }

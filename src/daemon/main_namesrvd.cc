@@ -122,9 +122,9 @@ int start(const CommandLine& line, const NamesrvConfig& config) {
 int main(int argc, char** argv) {
   using namespace rmq;
   const auto table = namesrv_config_table();
-  const CommandLine line =
-      parse_command_line(argc, argv, "rmq-namesrvd", "Name server for brokers and clients of the RocketMQ protocol",
-                         "/etc/rmqd/namesrv.toml", config_help(table), false);
+  const CommandLine line = parse_command_line(argc, argv, "rmq-namesrvd",
+                                              "Name server for brokers and clients of the RocketMQ protocol",
+                                              "/etc/rmqd/namesrv.toml", config_help(table), false);
   if (line.exit_with >= 0) return line.exit_with;
   if (line.print_config_roff) {
     std::fputs(config_roff(table).c_str(), stdout);

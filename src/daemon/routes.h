@@ -6,10 +6,11 @@
 //                        NotServed<proto::SendCommands, proto::PopCommands, ...>>;
 //   Task<void> NameServer::serve(Request& r) { return Table::serve(*this, r); }
 //
-// A row that is neither routed nor listed, a row that is both, and a code that is routed twice do not compile.
-// A handler is `Task<void> f(Daemon&, Request&, Cmd::Request header)`, or the same returning void when it
-// never waits; a member function of the daemon will do. It gets a header whose required fields are all there,
-// and must answer. The header views the request's frame, and both live until the handler's Task has ended.
+// A row that is neither routed nor listed, a row that is both, and a code that is routed twice do not
+// compile. A handler is `Task<void> f(Daemon&, Request&, Cmd::Request header)`, or the same returning void
+// when it never waits; a member function of the daemon will do. It gets a header whose required fields are
+// all there, and must answer. The header views the request's frame, and both live until the handler's Task
+// has ended.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,9 @@ struct NotServed {};
 
 namespace detail {
 
-inline Task<void> finished() { co_return; }
+inline Task<void> finished() {
+  co_return;
+}
 
 // Answers REQUEST_CODE_NOT_SUPPORTED with RocketMQ's remark.
 void answer_not_supported(Request& request);
@@ -103,8 +106,8 @@ struct RouteRows;
 template <class Daemon, class... R>
 struct RouteRows<Daemon, RouteList<R...>> {
   static constexpr auto get() {
-    std::array<RouteRow<Daemon>, sizeof...(R)> rows{RouteRow<Daemon>{
-        static_cast<int32_t>(R::Command::code), &serve_route<Daemon, R>}...};
+    std::array<RouteRow<Daemon>, sizeof...(R)> rows{
+        RouteRow<Daemon>{static_cast<int32_t>(R::Command::code), &serve_route<Daemon, R>}...};
     std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.code < b.code; });
     return rows;
   }

@@ -56,7 +56,8 @@ void NameServer::register_broker(Request& r, proto::RegisterBroker::Request h) {
   const int64_t now_ns = Loop::current().now_ns();
   const RouteTable::Registration registration = registration_of(h, channel);
   const uint64_t fingerprint = fingerprint_of(r, h);
-  if (auto same = routes_.refresh_if_same(registration, fingerprint, now_ns)) return answer_registration(r, *same);
+  if (auto same = routes_.refresh_if_same(registration, fingerprint, now_ns))
+    return answer_registration(r, *same);
 
   auto body = proto::RegisterBrokerBody::parse_any(as_text(r.body()), h.compressed, r.command.version);
   if (!body)

@@ -76,7 +76,8 @@ void NameServer::update_config(Request& r, proto::UpdateNamesrvConfig::Request) 
 
 void NameServer::get_config(Request& r, proto::GetNamesrvConfig::Request) {
   std::string body;
-  for (const auto& [key, value] : config_list(namesrv_config_table(), config_)) body += key + "=" + value + "\n";
+  for (const auto& [key, value] : config_list(namesrv_config_table(), config_))
+    body += key + "=" + value + "\n";
   r.reply(ResponseCode::SUCCESS, {}, body);
 }
 

@@ -7,7 +7,9 @@
 
 namespace rmq::namesrv {
 
-static bool is_kv_config(std::string_view text) { return proto::KVConfigWrapper::parse(text).has_value(); }
+static bool is_kv_config(std::string_view text) {
+  return proto::KVConfigWrapper::parse(text).has_value();
+}
 
 Task<Result<void>> KvConfig::load() {
   auto loaded = co_await store::load_file(disk_, path_, is_kv_config);

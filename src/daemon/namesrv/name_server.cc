@@ -19,7 +19,9 @@ void NameServer::config_took_effect() {
                        .delete_missing_topics = config_.deleteTopicWithBrokerRegistration});
 }
 
-Task<Result<void>> NameServer::load() { return kv_.load(); }
+Task<Result<void>> NameServer::load() {
+  return kv_.load();
+}
 
 void NameServer::start(Event& stop, Scope& scope) {
   scope_ = &scope;
@@ -50,8 +52,7 @@ void NameServer::brokers_left(const std::vector<RouteTable::Gone>& gone, const c
   for (const auto& g : gone) {
     log(LogLevel::notice, ids::broker_expired, "broker removed",
         {{"CLUSTER", g.cluster}, {"BROKER", g.broker_name}, {"ADDRESS", g.broker_addr}, {"REASON", why}});
-    if (g.min_id_changed && g.enable_acting_master)
-      tell_min_id(g.cluster, g.broker_name, g.broker_addr, {});
+    if (g.min_id_changed && g.enable_acting_master) tell_min_id(g.cluster, g.broker_name, g.broker_addr, {});
   }
 }
 
@@ -64,8 +65,7 @@ void NameServer::tell_min_id(std::string_view cluster, std::string_view broker_n
   const bool to_all = !offline_addr.empty() || addrs.size() == 1;
   const auto& [min_id, min_addr] = *addrs.begin();
   for (const auto& [id, addr] : addrs)
-    if (to_all || id != min_id)
-      scope_->spawn(tell_min_id_to(addr, min_id, min_addr, offline_addr, ha_addr));
+    if (to_all || id != min_id) scope_->spawn(tell_min_id_to(addr, min_id, min_addr, offline_addr, ha_addr));
 }
 
 Task<void> NameServer::tell_min_id_to(std::string to, int64_t min_id, std::string min_addr,

@@ -23,8 +23,8 @@ namespace rmq::namesrv {
 
 class NameServer : public Service {
  public:
-  // `disk` holds the KV config at config.kvConfigPath. `net` is for notifyMinBrokerIdChanged only: brokers are
-  // told at their own address. Both outlive the name server.
+  // `disk` holds the KV config at config.kvConfigPath. `net` is for notifyMinBrokerIdChanged only: brokers
+  // are told at their own address. Both outlive the name server.
   NameServer(NamesrvConfig config, Disk& disk, Net& net);
 
   // Reads the KV config; then the name server can serve. Errc::corrupt: the file makes no sense.

@@ -86,7 +86,8 @@ proto::ClusterInfo RouteTable::cluster_info() const {
   return out;
 }
 
-proto::BrokerMemberGroup RouteTable::member_group(std::string_view cluster, std::string_view broker_name) const {
+proto::BrokerMemberGroup RouteTable::member_group(std::string_view cluster,
+                                                  std::string_view broker_name) const {
   proto::BrokerMemberGroup out;
   out.cluster = cluster;
   out.broker_name = broker_name;

@@ -15,9 +15,9 @@ using proto::DataVersion;
 namespace {
 constexpr size_t brokers_max = 20'000;
 constexpr size_t topics_max = 2'000'000;
-constexpr size_t answers_bytes_max = 64u << 20;          // of encoded answers that are kept
-constexpr size_t deleted_per_broker_max = 65'536;        // then the record of deletions starts anew
-constexpr int64_t deleted_kept_ns = 600 * ns_per_s;      // longer than a registration can be under way
+constexpr size_t answers_bytes_max = 64u << 20;      // of encoded answers that are kept
+constexpr size_t deleted_per_broker_max = 65'536;    // then the record of deletions starts anew
+constexpr int64_t deleted_kept_ns = 600 * ns_per_s;  // longer than a registration can be under way
 }  // namespace
 
 bool is_older(const DataVersion& a, const DataVersion& b) {
@@ -54,9 +54,9 @@ RouteTable::Topic* RouteTable::find_topic(std::string_view name) const {
 }
 
 static auto entry_position(auto& queues, std::string_view broker_name) {
-  return std::lower_bound(queues.begin(), queues.end(), broker_name, [](const auto& e, std::string_view name) {
-    return e.set->data.broker_name < name;
-  });
+  return std::lower_bound(
+      queues.begin(), queues.end(), broker_name,
+      [](const auto& e, std::string_view name) { return e.set->data.broker_name < name; });
 }
 
 RouteTable::QueueEntry* RouteTable::find_entry(Topic& t, const BrokerSet& set) {
@@ -78,7 +78,8 @@ RouteTable::Topic& RouteTable::make_topic(std::string_view name) {
 RouteTable::QueueEntry& RouteTable::make_entry(Topic& t, BrokerSet& set) {
   if (QueueEntry* e = find_entry(t, set)) return *e;
   set.topics.insert(&t);
-  return *t.queues.insert(entry_position(t.queues, set.data.broker_name), QueueEntry{&set, 0, 0, 0, 0, {}, {}});
+  return *t.queues.insert(entry_position(t.queues, set.data.broker_name),
+                          QueueEntry{&set, 0, 0, 0, 0, {}, {}});
 }
 
 void RouteTable::remove_entry(Topic& t, BrokerSet& set) {
@@ -143,8 +144,8 @@ bool RouteTable::id_is_taken(const BrokerSet& set, const Registration& r, const 
   return live != nullptr && live->version.state_version > version.state_version;
 }
 
-RouteTable::Registered RouteTable::register_broker(const Registration& r, const proto::RegisterBrokerBody& body,
-                                                   int64_t now_ns) {
+RouteTable::Registered RouteTable::register_broker(const Registration& r,
+                                                   const proto::RegisterBrokerBody& body, int64_t now_ns) {
   const proto::TopicConfigSerializeWrapper& topics = body.topic_config_wrapper;
   const DataVersion& version = topics.data_version;
   Registered out;
@@ -160,7 +161,8 @@ RouteTable::Registered RouteTable::register_broker(const Registration& r, const 
     return out;
   }
   const bool has_id = set != nullptr && set->data.broker_addrs.contains(r.broker_id);
-  if ((!has_id && topics.topic_config_table.size() == 1) || (live == nullptr && live_.size() >= brokers_max)) {
+  if ((!has_id && topics.topic_config_table.size() == 1) ||
+      (live == nullptr && live_.size() >= brokers_max)) {
     out.outcome = Registered::Outcome::refused;
     return out;
   }
@@ -400,7 +402,8 @@ void RouteTable::register_topic(std::string_view topic, const std::vector<proto:
   }
 }
 
-void RouteTable::delete_topic(std::string_view topic, std::optional<std::string_view> cluster, int64_t now_ns) {
+void RouteTable::delete_topic(std::string_view topic, std::optional<std::string_view> cluster,
+                              int64_t now_ns) {
   Topic* t = find_topic(topic);
   if (t == nullptr) return;
   const std::string name(topic);  // `topic` may be the name of what dies here

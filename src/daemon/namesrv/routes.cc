@@ -39,6 +39,8 @@ using Table = Routes<NameServer, Served,
                                proto::PopCommands, proto::HaCommands, proto::AdminCommands>>;
 }  // namespace
 
-Task<void> NameServer::serve(Request& request) { return Table::serve(*this, request); }
+Task<void> NameServer::serve(Request& request) {
+  return Table::serve(*this, request);
+}
 
 }  // namespace rmq::namesrv

@@ -46,8 +46,8 @@ void NameServer::get_route(Request& r, proto::GetRouteinfoByTopic::Request h) {
       keep_zone(*route, *h.zone_name);
       return r.reply(ResponseCode::SUCCESS, {}, route->to_json(JsonStyle::fastjson));
     }
-  } else if (const std::string* body = routes_.route(h.topic, strict ? JsonStyle::strict : JsonStyle::fastjson,
-                                                     order_conf(h.topic))) {
+  } else if (const std::string* body = routes_.route(
+                 h.topic, strict ? JsonStyle::strict : JsonStyle::fastjson, order_conf(h.topic))) {
     return r.reply(ResponseCode::SUCCESS, {}, *body);
   }
   r.reply(ResponseCode::TOPIC_NOT_EXIST,

@@ -34,7 +34,8 @@ TEST(Config, SettingsWinOverTheFileAndTheFileOverDefaults) {
 }
 
 TEST(Config, EveryMistakeIsToldWithItsLine) {
-  std::string path = temp_file("listenPort = 70000\n\nenableTopicList = \"yes\"\nlistenPrt = 1\nlogLevel = \"loud\"\n");
+  std::string path =
+      temp_file("listenPort = 70000\n\nenableTopicList = \"yes\"\nlistenPrt = 1\nlogLevel = \"loud\"\n");
   NamesrvConfig c;
   std::vector<std::string> settings{"nonsense", "orderMessageEnable=1"};
   ConfigErrors errors = config_read(namesrv_config_table(), c, path, settings);
@@ -44,10 +45,13 @@ TEST(Config, EveryMistakeIsToldWithItsLine) {
   for (const std::string& e : errors) all += e + "\n";
   EXPECT_NE(all.find(path + ":1: 'listenPort' must be from 1 to 65535, not 70000"), std::string::npos) << all;
   EXPECT_NE(all.find(path + ":3: 'enableTopicList' must be a boolean"), std::string::npos) << all;
-  EXPECT_NE(all.find(path + ":4: unknown key 'listenPrt' (did you mean 'listenPort'?)"), std::string::npos) << all;
+  EXPECT_NE(all.find(path + ":4: unknown key 'listenPrt' (did you mean 'listenPort'?)"), std::string::npos)
+      << all;
   EXPECT_NE(all.find(path + ":5: 'logLevel' must be one of"), std::string::npos) << all;
   EXPECT_NE(all.find("-o nonsense: must be key=value"), std::string::npos) << all;
-  EXPECT_NE(all.find("-o orderMessageEnable=1: 'orderMessageEnable' must be true or false"), std::string::npos) << all;
+  EXPECT_NE(all.find("-o orderMessageEnable=1: 'orderMessageEnable' must be true or false"),
+            std::string::npos)
+      << all;
   std::remove(path.c_str());
 }
 
@@ -73,11 +77,13 @@ TEST(Config, DefaultsPassTheirOwnRules) {
 
 TEST(JavaProperties, AsJavaReadsThem) {
   Properties p = parse_properties(
-      "# comment\n! too\n\na=1\nb : 2 \n  c 3\nd\\=x=4\ne = a\\tb\\u00fc\\\\\nlong = one, \\\n    two\r\nempty=\nonly\n"
+      "# comment\n! too\n\na=1\nb : 2 \n  c 3\nd\\=x=4\ne = a\\tb\\u00fc\\\\\nlong = one, \\\n    "
+      "two\r\nempty=\nonly\n"
       "smile=\\ud83d\\ude00\nhalf=\\ud83d!\nu=\\u12");
-  Properties expected{{"a", "1"},     {"b", "2 "},          {"c", "3"},   {"d=x", "4"},
-                      {"e", "a\tb\u00fc\\"}, {"long", "one, two"}, {"empty", ""},  {"only", ""},
-                      {"smile", "\U0001F600"}, {"half", "\uFFFD!"}, {"u", "u12"}};
+  Properties expected{{"a", "1"},          {"b", "2 "},           {"c", "3"},
+                      {"d=x", "4"},        {"e", "a\tb\u00fc\\"}, {"long", "one, two"},
+                      {"empty", ""},       {"only", ""},          {"smile", "\U0001F600"},
+                      {"half", "\uFFFD!"}, {"u", "u12"}};
   EXPECT_EQ(p, expected);
   EXPECT_TRUE(parse_properties("").empty());
   EXPECT_EQ(parse_properties("a=\\"), (Properties{{"a", "\\"}}));

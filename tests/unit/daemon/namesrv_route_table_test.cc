@@ -13,7 +13,9 @@ namespace {
 using proto::DataVersion;
 using proto::JsonStyle;
 
-DataVersion version(int64_t counter) { return {0, 1'000 + counter, counter}; }
+DataVersion version(int64_t counter) {
+  return {0, 1'000 + counter, counter};
+}
 
 using Topics = std::vector<std::pair<std::string, int32_t>>;  // name, perm
 
@@ -62,7 +64,8 @@ TEST_F(RouteTableTest, RouteInBothStyles) {
             R"({"brokerDatas":[{"brokerAddrs":{0:"1.1.1.1:1"},"brokerName":"b","cluster":"c",)"
             R"("enableActingMaster":false}],"filterServerTable":{},"queueDatas":[{"brokerName":"b","perm":6,)"
             R"("readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}]})");
-  EXPECT_NE(table.route("T", JsonStyle::strict, {})->find(R"("brokerAddrs":{"0":"1.1.1.1:1"})"), std::string::npos);
+  EXPECT_NE(table.route("T", JsonStyle::strict, {})->find(R"("brokerAddrs":{"0":"1.1.1.1:1"})"),
+            std::string::npos);
   EXPECT_EQ(table.route("V", JsonStyle::strict, {}), nullptr);
 }
 
@@ -312,10 +315,11 @@ TEST_F(RouteTableTest, ListsAndFlags) {
 
 TEST_F(RouteTableTest, MappingsOfStaticTopicsAreShown) {
   auto b = body_of({{"T", 6}, {"U", 6}}, version(1));
-  b.topic_config_wrapper.topic_queue_mapping_info_map = R"({"T":{"bname":"b","currIdMap":{0:1},"topic":"T"}})";
+  b.topic_config_wrapper.topic_queue_mapping_info_map =
+      R"({"T":{"bname":"b","currIdMap":{0:1},"topic":"T"}})";
   table.register_broker(broker("1.1.1.1:1"), b, now_ns);
-  EXPECT_NE(table.route("T", JsonStyle::fastjson, {})->find(
-                R"("topicQueueMappingByBroker":{"b":{"bname":"b","currIdMap":{"0":1},"topic":"T"}})"),
+  EXPECT_NE(table.route("T", JsonStyle::fastjson, {})
+                ->find(R"("topicQueueMappingByBroker":{"b":{"bname":"b","currIdMap":{"0":1},"topic":"T"}})"),
             std::string::npos)
       << *table.route("T", JsonStyle::fastjson, {});
   EXPECT_EQ(table.route("U", JsonStyle::fastjson, {})->find("topicQueueMappingByBroker"), std::string::npos);

@@ -11,8 +11,8 @@ namespace {
 
 using proto::RequestCode;
 using proto::ResponseCode;
+using sim::Ext;
 using sim::Peer;
-using Ext = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 using Answer = std::unique_ptr<RemoteAnswer>;
 
 struct World {
@@ -28,11 +28,11 @@ struct World {
   std::unique_ptr<Peer> peer;
   int32_t opaque = 0;
 
-  Task<Answer> call(RequestCode code, Ext ext, std::string_view body = {},
+  Task<Answer> call(RequestCode code, const Ext& ext, std::string_view body = {},
                     int32_t version = proto::mq_version::ours) {
     return peer->call(request(code, ext, body, version));
   }
-  std::string request(RequestCode code, Ext ext, std::string_view body = {},
+  std::string request(RequestCode code, const Ext& ext, std::string_view body = {},
                       int32_t version = proto::mq_version::ours, int32_t flag = 0) {
     return sim::request_frame(static_cast<int32_t>(code), ++opaque, ext, body, flag, version);
   }
@@ -60,9 +60,15 @@ void simulate(Scenario scenario, NamesrvConfig config = {}) {
   }
 }
 
-int32_t code_of(const Answer& a) { return a ? a->command.code : -1; }
-std::string body_text(const Answer& a) { return a ? std::string(a->frame.body_text()) : "no answer"; }
-std::string remark(const Answer& a) { return a ? std::string(a->command.remark) : "no answer"; }
+int32_t code_of(const Answer& a) {
+  return a ? a->command.code : -1;
+}
+std::string body_text(const Answer& a) {
+  return a ? std::string(a->frame.body_text()) : "no answer";
+}
+std::string remark(const Answer& a) {
+  return a ? std::string(a->command.remark) : "no answer";
+}
 std::string ext(const Answer& a, std::string_view name) {
   return a ? std::string(a->command.ext.value_or(name, "absent")) : "no answer";
 }
@@ -80,8 +86,8 @@ proto::RegisterBrokerBody two_topics(std::string_view first = "T") {
   return b;
 }
 
-Task<Answer> register_at(World& w, Peer& p, std::string_view addr, std::string body, std::string_view compressed,
-                         int32_t version) {
+Task<Answer> register_at(World& w, Peer& p, std::string_view addr, std::string body,
+                         std::string_view compressed, int32_t version) {
   std::string crc = std::to_string(body_crc(as_bytes(body)));
   return p.call(w.request(RequestCode::REGISTER_BROKER,
                           {{"brokerName", "b"},
@@ -117,25 +123,29 @@ Task<void> registers(World& w) {
     EXPECT_EQ(ext(a, "masterAddr"), "absent");
     Answer r = co_await route(w, "TBW102");
     EXPECT_NE(body_text(r).find(R"("readQueueNums":8)"), std::string::npos) << body_text(r);
-    Answer u = co_await w.call(RequestCode::UNREGISTER_BROKER, {{"brokerName", "b"},
-                                                               {"brokerAddr", "1.1.1.1:1"},
-                                                               {"clusterName", "c"},
-                                                               {"brokerId", "0"}});
+    Task<Answer> u_call =
+        w.call(RequestCode::UNREGISTER_BROKER,
+               {{"brokerName", "b"}, {"brokerAddr", "1.1.1.1:1"}, {"clusterName", "c"}, {"brokerId", "0"}});
+    Answer u = co_await u_call;
     EXPECT_EQ(code_of(u), 0);
     Answer gone = co_await route(w, "TBW102");
     EXPECT_EQ(code_of(gone), 17) << "at once";
   }
 }
-TEST(NameServer, TakesEveryFormOfRegistration) { simulate(registers); }
+TEST(NameServer, TakesEveryFormOfRegistration) {
+  simulate(registers);
+}
 
 Task<void> bad_registrations(World& w) {
-  Answer crc = co_await w.call(RequestCode::REGISTER_BROKER, {{"brokerName", "b"},
-                                                              {"brokerAddr", "1.1.1.1:1"},
-                                                              {"clusterName", "c"},
-                                                              {"haServerAddr", ""},
-                                                              {"brokerId", "0"},
-                                                              {"bodyCrc32", "5"}},
-                              two_topics().to_json());
+  Task<Answer> crc_call = w.call(RequestCode::REGISTER_BROKER,
+                                 {{"brokerName", "b"},
+                                  {"brokerAddr", "1.1.1.1:1"},
+                                  {"clusterName", "c"},
+                                  {"haServerAddr", ""},
+                                  {"brokerId", "0"},
+                                  {"bodyCrc32", "5"}},
+                                 two_topics().to_json());
+  Answer crc = co_await crc_call;
   EXPECT_EQ(code_of(crc), 1);
   EXPECT_EQ(remark(crc), "crc32 not match");
   for (std::string body : {std::string("{\"topicConfig"), std::string("nonsense")}) {
@@ -144,17 +154,20 @@ Task<void> bad_registrations(World& w) {
     Answer z = co_await register_at(w, *w.peer, "1.1.1.1:1", body, "true", proto::mq_version::ours);
     EXPECT_EQ(code_of(z), 1);
   }
-  Answer missing = co_await w.call(RequestCode::REGISTER_BROKER, {{"brokerName", "b"}});
+  Task<Answer> missing_call = w.call(RequestCode::REGISTER_BROKER, {{"brokerName", "b"}});
+  Answer missing = co_await missing_call;
   EXPECT_EQ(code_of(missing), 1);
   EXPECT_EQ(remark(missing), "the custom field <brokerAddr> is null");
-  Answer invalid = co_await w.call(RequestCode::UNREGISTER_BROKER, {{"brokerName", "b"},
-                                                                    {"brokerAddr", "1.1.1.1:1"},
-                                                                    {"clusterName", "c"},
-                                                                    {"brokerId", "x"}});
+  Task<Answer> invalid_call =
+      w.call(RequestCode::UNREGISTER_BROKER,
+             {{"brokerName", "b"}, {"brokerAddr", "1.1.1.1:1"}, {"clusterName", "c"}, {"brokerId", "x"}});
+  Answer invalid = co_await invalid_call;
   EXPECT_EQ(code_of(invalid), 1);
   EXPECT_EQ(remark(invalid), "the custom field <brokerId> is invalid");
 }
-TEST(NameServer, RefusesBadRegistrations) { simulate(bad_registrations); }
+TEST(NameServer, RefusesBadRegistrations) {
+  simulate(bad_registrations);
+}
 
 Task<void> unknown_codes(World& w) {
   for (int32_t code : {10, 36, 40'000, -1}) {
@@ -164,7 +177,9 @@ Task<void> unknown_codes(World& w) {
     EXPECT_EQ(remark(a), " request type " + std::to_string(code) + " not supported");
   }
 }
-TEST(NameServer, OtherCodesAreNotSupported) { simulate(unknown_codes); }
+TEST(NameServer, OtherCodesAreNotSupported) {
+  simulate(unknown_codes);
+}
 
 Task<void> styles(World& w) {
   Answer a = co_await register_plain(w);
@@ -173,8 +188,9 @@ Task<void> styles(World& w) {
   EXPECT_NE(body_text(now).find(R"({"0":"1.1.1.1:1"})"), std::string::npos) << body_text(now);
   Answer old = co_await route(w, "T", 400);
   EXPECT_NE(body_text(old).find(R"({0:"1.1.1.1:1"})"), std::string::npos) << body_text(old);
-  Answer asked = co_await w.call(RequestCode::GET_ROUTEINFO_BY_TOPIC,
-                                 {{"topic", "T"}, {"acceptStandardJsonOnly", "true"}}, {}, 300);
+  Task<Answer> asked_call = w.call(RequestCode::GET_ROUTEINFO_BY_TOPIC,
+                                   {{"topic", "T"}, {"acceptStandardJsonOnly", "true"}}, {}, 300);
+  Answer asked = co_await asked_call;
   EXPECT_EQ(body_text(asked), body_text(now));
   Answer none = co_await route(w, "nope");
   EXPECT_EQ(code_of(none), 17);
@@ -182,28 +198,35 @@ Task<void> styles(World& w) {
             "No topic route info in name server for the topic: nope\n"
             "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.");
 }
-TEST(NameServer, WritesRoutesAsTheClientReadsThem) { simulate(styles); }
+TEST(NameServer, WritesRoutesAsTheClientReadsThem) {
+  simulate(styles);
+}
 
 Task<void> zones(World& w) {
   for (const char* zone : {"z1", "z2"}) {
     std::string addr = std::string("1.1.1.1:") + zone[1];
-    Answer a = co_await w.call(RequestCode::REGISTER_BROKER, {{"brokerName", zone},
-                                                              {"brokerAddr", addr},
-                                                              {"clusterName", "c"},
-                                                              {"haServerAddr", ""},
-                                                              {"brokerId", "0"},
-                                                              {"__ZONE_NAME", zone}},
-                              two_topics().to_json());
+    Task<Answer> a_call = w.call(RequestCode::REGISTER_BROKER,
+                                 {{"brokerName", zone},
+                                  {"brokerAddr", addr},
+                                  {"clusterName", "c"},
+                                  {"haServerAddr", ""},
+                                  {"brokerId", "0"},
+                                  {"__ZONE_NAME", zone}},
+                                 two_topics().to_json());
+    Answer a = co_await a_call;
     EXPECT_EQ(code_of(a), 0);
   }
-  Answer a = co_await w.call(RequestCode::GET_ROUTEINFO_BY_TOPIC,
-                             {{"topic", "T"}, {"__ZONE_MODE", "true"}, {"__ZONE_NAME", "Z1"}});
+  Task<Answer> a_call = w.call(RequestCode::GET_ROUTEINFO_BY_TOPIC,
+                               {{"topic", "T"}, {"__ZONE_MODE", "true"}, {"__ZONE_NAME", "Z1"}});
+  Answer a = co_await a_call;
   auto data = proto::TopicRouteData::parse(body_text(a));
   EXPECT_TRUE(data && data->broker_datas.size() == 1 && data->broker_datas[0].broker_name == "z1");
   EXPECT_TRUE(data && data->queue_datas.size() == 1);
   EXPECT_NE(body_text(a).find("{0:"), std::string::npos) << "bare, whatever the version";
 }
-TEST(NameServer, FiltersByZone) { simulate(zones); }
+TEST(NameServer, FiltersByZone) {
+  simulate(zones);
+}
 
 Task<void> closes(World& w) {
   auto p = co_await Peer::connect(w.client_net, "10.0.0.1", 9876);
@@ -216,7 +239,9 @@ Task<void> closes(World& w) {
   Answer gone = co_await route(w, "T");
   EXPECT_EQ(code_of(gone), 17);
 }
-TEST(NameServer, ForgetsABrokerWhoseConnectionCloses) { simulate(closes); }
+TEST(NameServer, ForgetsABrokerWhoseConnectionCloses) {
+  simulate(closes);
+}
 
 // A connection that stays busy with other requests does not keep a silent broker.
 Task<void> expires(World& w) {
@@ -237,15 +262,18 @@ Task<void> expires(World& w) {
   EXPECT_TRUE(dead == nullptr && p->is_closed()) << "its connection is closed";
   co_await p->close();
 }
-TEST(NameServer, ForgetsASilentBroker) { simulate(expires); }
+TEST(NameServer, ForgetsASilentBroker) {
+  simulate(expires);
+}
 
 Task<void> heartbeats(World& w) {
   Answer a = co_await register_plain(w);
   EXPECT_EQ(code_of(a), 0);
   for (int i = 0; i < 30; i++) {
     co_await sleep_for(10 * ns_per_s);
-    Answer beat = co_await w.call(RequestCode::BROKER_HEARTBEAT,
-                                  {{"clusterName", "c"}, {"brokerAddr", "1.1.1.1:1"}, {"brokerName", "b"}});
+    Task<Answer> beat_call = w.call(RequestCode::BROKER_HEARTBEAT,
+                                    {{"clusterName", "c"}, {"brokerAddr", "1.1.1.1:1"}, {"brokerName", "b"}});
+    Answer beat = co_await beat_call;
     EXPECT_EQ(code_of(beat), 0);
   }
   Answer there = co_await route(w, "T");
@@ -257,31 +285,39 @@ Task<void> heartbeats(World& w) {
   EXPECT_EQ(body_text(q), same.to_json());
   Answer changed = co_await w.call(RequestCode::QUERY_DATA_VERSION, who, other.to_json());
   EXPECT_EQ(ext(changed, "changed"), "true");
-  Answer unknown = co_await w.call(
-      RequestCode::QUERY_DATA_VERSION,
-      {{"clusterName", "c"}, {"brokerAddr", "9.9.9.9:1"}, {"brokerName", "b"}, {"brokerId", "0"}}, same.to_json());
+  Task<Answer> unknown_call =
+      w.call(RequestCode::QUERY_DATA_VERSION,
+             {{"clusterName", "c"}, {"brokerAddr", "9.9.9.9:1"}, {"brokerName", "b"}, {"brokerId", "0"}},
+             same.to_json());
+  Answer unknown = co_await unknown_call;
   EXPECT_EQ(ext(unknown, "changed"), "true");
   EXPECT_EQ(body_text(unknown), "");
 }
-TEST(NameServer, HeartbeatsKeepABroker) { simulate(heartbeats); }
+TEST(NameServer, HeartbeatsKeepABroker) {
+  simulate(heartbeats);
+}
 
 Task<void> topics(World& w) {
   Answer a = co_await register_plain(w);
   EXPECT_EQ(code_of(a), 0);
-  Answer r = co_await w.call(
+  Task<Answer> r_call = w.call(
       RequestCode::REGISTER_TOPIC_IN_NAMESRV, {{"topic", "N"}},
       R"({"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":2,"topicSysFlag":1,"writeQueueNums":2}]})");
+  Answer r = co_await r_call;
   EXPECT_EQ(code_of(r), 0);
   Answer units = co_await w.call(RequestCode::GET_UNIT_TOPIC_LIST, {});
   EXPECT_EQ(body_text(units), R"({"topicList":["N"]})");
-  Answer d = co_await w.call(RequestCode::DELETE_TOPIC_IN_NAMESRV, {{"topic", "N"}});
+  Task<Answer> d_call = w.call(RequestCode::DELETE_TOPIC_IN_NAMESRV, {{"topic", "N"}});
+  Answer d = co_await d_call;
   EXPECT_EQ(code_of(d), 0);
   Answer all = co_await w.call(RequestCode::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, {});
   auto list = proto::TopicList::parse(body_text(all));
   EXPECT_EQ(list->topic_list.size(), 2u) << body_text(all);
-  Answer of_c = co_await w.call(RequestCode::GET_TOPICS_BY_CLUSTER, {{"cluster", "c"}});
+  Task<Answer> of_c_call = w.call(RequestCode::GET_TOPICS_BY_CLUSTER, {{"cluster", "c"}});
+  Answer of_c = co_await of_c_call;
   EXPECT_EQ(proto::TopicList::parse(body_text(of_c))->topic_list.size(), 2u);
-  Answer of_x = co_await w.call(RequestCode::GET_TOPICS_BY_CLUSTER, {{"cluster", "x"}});
+  Task<Answer> of_x_call = w.call(RequestCode::GET_TOPICS_BY_CLUSTER, {{"cluster", "x"}});
+  Answer of_x = co_await of_x_call;
   EXPECT_EQ(body_text(of_x), R"({"topicList":[]})");
   Answer system = co_await w.call(RequestCode::GET_SYSTEM_TOPIC_LIST_FROM_NS, {});
   EXPECT_EQ(body_text(system), R"({"brokerAddr":"1.1.1.1:1","topicList":["b","c"]})");
@@ -289,15 +325,21 @@ Task<void> topics(World& w) {
   EXPECT_EQ(body_text(cluster),
             R"({"brokerAddrTable":{"b":{"brokerAddrs":{0:"1.1.1.1:1"},"brokerName":"b","cluster":"c",)"
             R"("enableActingMaster":false}},"clusterAddrTable":{"c":["b"]}})");
-  Answer members = co_await w.call(RequestCode::GET_BROKER_MEMBER_GROUP, {{"clusterName", "c"}, {"brokerName", "b"}});
+  Task<Answer> members_call =
+      w.call(RequestCode::GET_BROKER_MEMBER_GROUP, {{"clusterName", "c"}, {"brokerName", "b"}});
+  Answer members = co_await members_call;
   EXPECT_EQ(body_text(members),
             R"({"brokerMemberGroup":{"brokerAddrs":{0:"1.1.1.1:1"},"brokerName":"b","cluster":"c"}})");
-  Answer wipe = co_await w.call(RequestCode::WIPE_WRITE_PERM_OF_BROKER, {{"brokerName", "b"}});
+  Task<Answer> wipe_call = w.call(RequestCode::WIPE_WRITE_PERM_OF_BROKER, {{"brokerName", "b"}});
+  Answer wipe = co_await wipe_call;
   EXPECT_EQ(ext(wipe, "wipeTopicCount"), "2");
-  Answer add = co_await w.call(RequestCode::ADD_WRITE_PERM_OF_BROKER, {{"brokerName", "b"}});
+  Task<Answer> add_call = w.call(RequestCode::ADD_WRITE_PERM_OF_BROKER, {{"brokerName", "b"}});
+  Answer add = co_await add_call;
   EXPECT_EQ(ext(add, "addTopicCount"), "2");
 }
-TEST(NameServer, TopicsAndCluster) { simulate(topics); }
+TEST(NameServer, TopicsAndCluster) {
+  simulate(topics);
+}
 
 Task<void> kv(World& w) {
   Ext item = {{"namespace", "ORDER_TOPIC_CONFIG"}, {"key", "T"}, {"value", "b:4"}};
@@ -309,22 +351,32 @@ Task<void> kv(World& w) {
   Answer ordered = co_await route(w, "T");
   EXPECT_NE(body_text(ordered).find(R"("orderTopicConf":"b:4")"), std::string::npos) << body_text(ordered);
   Answer again = co_await register_plain(w);
-  EXPECT_EQ(body_text(again), R"({"table":{"T":"b:4"}})") << "brokers are told, also by an unchanged registration";
-  Answer get = co_await w.call(RequestCode::GET_KV_CONFIG, {{"namespace", "ORDER_TOPIC_CONFIG"}, {"key", "T"}});
+  EXPECT_EQ(body_text(again), R"({"table":{"T":"b:4"}})")
+      << "brokers are told, also by an unchanged registration";
+  Task<Answer> get_call =
+      w.call(RequestCode::GET_KV_CONFIG, {{"namespace", "ORDER_TOPIC_CONFIG"}, {"key", "T"}});
+  Answer get = co_await get_call;
   EXPECT_EQ(ext(get, "value"), "b:4");
-  Answer list = co_await w.call(RequestCode::GET_KVLIST_BY_NAMESPACE, {{"namespace", "ORDER_TOPIC_CONFIG"}});
+  Task<Answer> list_call =
+      w.call(RequestCode::GET_KVLIST_BY_NAMESPACE, {{"namespace", "ORDER_TOPIC_CONFIG"}});
+  Answer list = co_await list_call;
   EXPECT_EQ(body_text(list), R"({"table":{"T":"b:4"}})");
   // Acknowledged is on disk, whatever happens now.
   auto image = w.disk.crash_image(sim::CrashFate::all_lost(1));
   EXPECT_NE(image.read_file("/kv.json").value_or("").find("b:4"), std::string::npos);
-  Answer del = co_await w.call(RequestCode::DELETE_KV_CONFIG, {{"namespace", "ORDER_TOPIC_CONFIG"}, {"key", "T"}});
+  Task<Answer> del_call =
+      w.call(RequestCode::DELETE_KV_CONFIG, {{"namespace", "ORDER_TOPIC_CONFIG"}, {"key", "T"}});
+  Answer del = co_await del_call;
   EXPECT_EQ(code_of(del), 0);
-  Answer none = co_await w.call(RequestCode::GET_KV_CONFIG, {{"namespace", "ORDER_TOPIC_CONFIG"}, {"key", "T"}});
+  Task<Answer> none_call =
+      w.call(RequestCode::GET_KV_CONFIG, {{"namespace", "ORDER_TOPIC_CONFIG"}, {"key", "T"}});
+  Answer none = co_await none_call;
   EXPECT_EQ(code_of(none), 22);
   EXPECT_EQ(remark(none), "No config item, Namespace: ORDER_TOPIC_CONFIG Key: T");
   Answer after = co_await route(w, "T");
   EXPECT_EQ(body_text(after), body_text(plain));
-  Answer unknown = co_await w.call(RequestCode::GET_KVLIST_BY_NAMESPACE, {{"namespace", "X"}});
+  Task<Answer> unknown_call = w.call(RequestCode::GET_KVLIST_BY_NAMESPACE, {{"namespace", "X"}});
+  Answer unknown = co_await unknown_call;
   EXPECT_EQ(code_of(unknown), 22);
 }
 TEST(NameServer, KvConfigIsDurableAndShowsInRoutes) {
@@ -345,7 +397,8 @@ Task<void> config(World& w) {
     EXPECT_EQ(code_of(a), 1);
     EXPECT_EQ(remark(a), "disable");
   }
-  for (const char* key : {"kvConfigPath=/x", "configBlackList=", "configStorePath=/x", "rocketmqHome=/x", "logLevel=debug"}) {
+  for (const char* key :
+       {"kvConfigPath=/x", "configBlackList=", "configStorePath=/x", "rocketmqHome=/x", "logLevel=debug"}) {
     Answer a = co_await update("enableTopicList=true\n" + std::string(key));
     EXPECT_EQ(code_of(a), 16) << key;
     EXPECT_EQ(remark(a), "Can not update config in black list.");
@@ -404,7 +457,9 @@ Task<void> order_of_changes(World& w) {
     EXPECT_EQ(code_of(r), 0) << i;
   }
 }
-TEST(NameServer, RequestsTakeEffectInTheirOrder) { simulate(order_of_changes); }
+TEST(NameServer, RequestsTakeEffectInTheirOrder) {
+  simulate(order_of_changes);
+}
 
 // A broker that hears of the new smallest id.
 struct FakeBroker : Service {
@@ -424,16 +479,17 @@ Task<void> min_id(World& w) {
   auto listening = co_await slave.listen("10.0.0.2", 1001);
   EXPECT_TRUE(listening);
   auto master = co_await Peer::connect(w.client_net, "10.0.0.1", 9876);
-  for (auto [id, addr, peer] : {std::tuple{"1", "10.0.0.2:1001", w.peer.get()},
-                                std::tuple{"0", "10.0.0.2:1000", master.get()}}) {
-    Answer a = co_await peer->call(w.request(RequestCode::REGISTER_BROKER,
-                                             {{"brokerName", "b"},
-                                              {"brokerAddr", addr},
-                                              {"clusterName", "c"},
-                                              {"haServerAddr", ""},
-                                              {"brokerId", id},
-                                              {"enableActingMaster", "true"}},
-                                             two_topics().to_json()));
+  for (auto [id, addr, peer] :
+       {std::tuple{"1", "10.0.0.2:1001", w.peer.get()}, std::tuple{"0", "10.0.0.2:1000", master.get()}}) {
+    Task<Answer> a_call = peer->call(w.request(RequestCode::REGISTER_BROKER,
+                                               {{"brokerName", "b"},
+                                                {"brokerAddr", addr},
+                                                {"clusterName", "c"},
+                                                {"haServerAddr", ""},
+                                                {"brokerId", id},
+                                                {"enableActingMaster", "true"}},
+                                               two_topics().to_json()));
+    Answer a = co_await a_call;
     EXPECT_EQ(code_of(a), 0);
   }
   co_await sleep_for(ns_per_s);
