@@ -69,7 +69,7 @@ Task<void> Registration::register_topic(proto::TopicConfig topic) {
 // A name server that does not know us yet refuses a body with one topic: then it gets everything.
 Task<void> Registration::register_at(Server& s, const std::string& body, const std::string& retry_body) {
   bool done = co_await register_once(s, body);
-  if (!done && s.reached && &retry_body != &body) co_await register_once(s, retry_body);
+  if (!done && &retry_body != &body) co_await register_once(s, retry_body);
 }
 
 Task<bool> Registration::register_once(Server& s, const std::string& body) {
@@ -82,7 +82,7 @@ Task<bool> Registration::register_once(Server& s, const std::string& body) {
   h.ha_server_addr = ha;
   h.broker_id = c.brokerId;
   h.enable_acting_master = false;
-  h.body_crc32 = static_cast<int32_t>(crc32(as_bytes(body)));
+  h.body_crc32 = static_cast<int32_t>(body_crc(as_bytes(body)));  // UtilAll.crc32: without the top bit
   int64_t deadline = Loop::current().now_ns() + c.registerBrokerTimeoutMills * ns_per_ms;
   auto answer = co_await s.client.call<proto::RegisterBroker>(h, body, deadline);
   if (!answer) {
@@ -91,13 +91,7 @@ Task<bool> Registration::register_once(Server& s, const std::string& body) {
   }
   const proto::RemotingCommand& a = (*answer)->command;
   bool good = a.response_code() == proto::ResponseCode::SUCCESS;
-  if (good) {
-    note(s, true, {});
-  } else {
-    s.reached = true;
-    log(LogLevel::debug, "a name server refused a registration",
-        {{"NAMESRV", s.client.address()}, {"CODE", std::to_string(a.code)}, {"REASON", a.remark}});
-  }
+  note(s, good, good ? std::string_view{} : a.remark);
   co_return good;
 }
 
@@ -111,7 +105,7 @@ void Registration::note(Server& s, bool reached, std::string_view reason) {
         {{"NAMESRV", s.client.address()}});
   else
     log(LogLevel::warning, ids::namesrv_unreachable,
-        "a name server cannot be reached: clients that ask it find no route to this broker",
+        "a name server cannot be reached or refuses: clients that ask it find no route to this broker",
         {{"NAMESRV", s.client.address()}, {"REASON", reason}});
 }
 

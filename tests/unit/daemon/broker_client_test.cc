@@ -1,5 +1,7 @@
 // Clients, offsets, locks and administration through the whole broker, simulated.
+#include "base/crc.h"
 #include "broker_world.h"
+#include "proto/headers_namesrv.h"
 #include "proto/bodies_stats.h"
 
 namespace rmq::broker {
@@ -258,6 +260,40 @@ Task<void> groups_kept(World& w) {
   EXPECT_EQ(w.broker.groups.find("grp"), nullptr);
 }
 TEST(BrokerClient, GroupAdministration) { simulate({groups, groups_kept}); }
+
+// A name server that looks at the checksum as Apache's does: without the top bit, and no other way.
+struct StrictNamesrv : Service {
+  int good = 0, bad = 0;
+  Task<void> serve(Request& r) override {
+    auto h = proto::RegisterBroker::decode(r.command);
+    bool right = h && h->body_crc32 == static_cast<int32_t>(body_crc(r.body()));
+    (right ? good : bad)++;
+    r.reply(right ? ResponseCode::SUCCESS : ResponseCode::SYSTEM_ERROR);
+    co_return;
+  }
+};
+Task<void> checksum(World& w) {
+  StrictNamesrv strict;
+  Server server(w.server_net, strict);
+  auto listening = co_await server.listen("10.0.0.1", 9877);
+  EXPECT_TRUE(listening);
+  for (int i = 0; i < 16; i++) {  // half of all bodies have a checksum with the top bit set
+    proto::TopicConfig c;
+    c.topic_name = "Sum" + std::to_string(i);
+    auto changed = co_await w.broker.change_topic(c);
+    EXPECT_TRUE(changed);
+  }
+  EXPECT_GE(strict.good, 16);
+  EXPECT_EQ(strict.bad, 0);
+  EXPECT_EQ(w.broker.registration.status(), "2 of 2 name servers");
+  co_await w.broker.registration.unregister_all();
+  co_await server.stop();
+}
+TEST(BrokerClient, RegistrationHasTheChecksumThatApacheWants) {
+  rmq::BrokerConfig c = test_config();
+  c.namesrvAddr += ";10.0.0.1:9877";
+  simulate({checksum}, c);
+}
 
 TEST(BrokerConfig, LevelsAndCombinations) {
   EXPECT_EQ(DelayLevels::parse("1s 2m 3h 4d")->delay_ms, (std::vector<int64_t>{1'000, 120'000, 10'800'000, 345'600'000}));
