@@ -43,8 +43,9 @@ void ExtFields::add(std::string_view name, std::string_view value) {
 }
 
 const std::string_view* ExtFields::find(std::string_view name) const {
-  if (!(seen_ & name_bit(name))) return nullptr;
   std::span<const ExtField> f = all();
+  if (hint_ < f.size() && f[hint_].name == name) return &f[hint_++].value;
+  if (!(seen_ & name_bit(name))) return nullptr;
   size_t i = hint_ < f.size() ? hint_ : 0;
   for (size_t n = f.size(); n > 0; --n) {
     if (f[i].name == name) {
@@ -70,11 +71,20 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
+// Most values are a few bytes, for which a call costs more than the search.
+const void* find_backslash(std::string_view s) {
+  if (s.size() > 16) return std::memchr(s.data(), '\\', s.size());
+  for (const char& c : s) {
+    if (c == '\\') return &c;
+  }
+  return nullptr;
+}
+
 // The text of a scalar: of a string what is between its quotes, unescaped in place; else the token. `*null`
 // tells the token null.
 bool scalar_text(std::string_view token, std::string_view* out, bool* null) {
   token = trimmed(token);
-  *null = token == "null";
+  *null = token.size() == 4 && token == "null";
   if (token.empty() || token.front() == '[' || token.front() == '{') return false;
   if (token.front() != '"') {
     *out = token;
@@ -82,7 +92,7 @@ bool scalar_text(std::string_view token, std::string_view* out, bool* null) {
   }
   if (token.size() < 2 || token.back() != '"') return false;
   std::string_view inside = token.substr(1, token.size() - 2);
-  const void* escape = std::memchr(inside.data(), '\\', inside.size());
+  const void* escape = find_backslash(inside);
   if (!escape) {
     *out = inside;
     return true;
@@ -113,28 +123,32 @@ bool int32_of(std::string_view token, int32_t* out) {
   return ec == std::errc() && end == text.data() + text.size();
 }
 
-bool read_ext_value(ondemand::value value, std::string_view name, ExtFields* ext) {
-  ondemand::json_type type;
-  if (value.type().get(type)) return false;
+// An object or an array as a value of an ext field: Java would hold its JSON text.
+bool read_ext_container(ondemand::value value, char first, std::string_view name, ExtFields* ext) {
   std::string_view text;
-  if (type == ondemand::json_type::object || type == ondemand::json_type::array) {
-    // Java would hold the JSON text of it.
-    simdjson::error_code error;
-    if (type == ondemand::json_type::object) {
-      ondemand::object o;
-      error = value.get_object().get(o);
-      if (!error) error = o.raw_json().get(text);
-    } else {
-      ondemand::array a;
-      error = value.get_array().get(a);
-      if (!error) error = a.raw_json().get(text);
-    }
-    if (error) return false;
-    ext->add(name, trimmed(text));
-    return true;
+  simdjson::error_code error;
+  if (first == '{') {
+    ondemand::object o;
+    error = value.get_object().get(o);
+    if (!error) error = o.raw_json().get(text);
+  } else {
+    ondemand::array a;
+    error = value.get_array().get(a);
+    if (!error) error = a.raw_json().get(text);
   }
+  if (error) return false;
+  ext->add(name, trimmed(text));
+  return true;
+}
+
+bool read_ext_value(ondemand::value value, std::string_view name, ExtFields* ext) {
+  std::string_view token = value.raw_json_token();
+  if (!token.empty() && (token.front() == '{' || token.front() == '[')) {
+    return read_ext_container(value, token.front(), name, ext);
+  }
+  std::string_view text;
   bool null;
-  if (!scalar_text(value.raw_json_token(), &text, &null)) return false;
+  if (!scalar_text(token, &text, &null)) return false;
   if (!null) ext->add(name, text);
   return true;
 }
