@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   }
   NamesrvConfig config;
   const ConfigErrors errors = config_read(table, config, line.config_file, line.settings);
-  for (const std::string& e : errors) std::fprintf(stderr, "%s\n", e.c_str());
+  report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
   if (line.check_config) return exit_code::ok;
   Signals::block();

@@ -5,6 +5,9 @@
 cache=${RMQD_TEST_CACHE:-/var/cache/rmqd-test}
 suite=bookworm
 passed=0 failed=0
+# No silent end: set -e says where.
+set -E
+trap 'say "$(basename "$0"): line $LINENO: failed: $BASH_COMMAND"' ERR
 output=$(mktemp)
 
 say() { printf '%s\n' "$@" >&2; }
