@@ -300,7 +300,8 @@ Task<PutMessageResult> MessageStore::Impl::put_all(std::span<const MessageIn> me
 std::optional<PutMessageResult> MessageStore::Impl::try_put(const MessageIn& m) {
   std::optional<PutMessageResult> r(std::in_place);
   PutWaiter w;
-  r->status = accepting_ && !failed_ ? check_message(m, w.total_bytes) : PutMessageStatus::SERVICE_NOT_AVAILABLE;
+  r->status =
+      accepting_ && !failed_ ? check_message(m, w.total_bytes) : PutMessageStatus::SERVICE_NOT_AVAILABLE;
   bool fits = w.total_bytes + proto::blank_record_bytes <= options_.commit_log_file_bytes;
   if (r->status == PutMessageStatus::PUT_OK && !fits) r->status = PutMessageStatus::MESSAGE_ILLEGAL;
   if (r->status == PutMessageStatus::PUT_OK) {
@@ -510,8 +511,12 @@ Task<void> MessageStore::Impl::shutdown() {
 MessageStore::MessageStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 MessageStore::~MessageStore() = default;
 
-std::optional<PutMessageResult> MessageStore::try_put(const MessageIn& message) { return impl_->try_put(message); }
-Task<PutMessageStatus> MessageStore::confirmed(int64_t end) { return impl_->confirmed(static_cast<uint64_t>(end)); }
+std::optional<PutMessageResult> MessageStore::try_put(const MessageIn& message) {
+  return impl_->try_put(message);
+}
+Task<PutMessageStatus> MessageStore::confirmed(int64_t end) {
+  return impl_->confirmed(static_cast<uint64_t>(end));
+}
 Task<PutMessageResult> MessageStore::put(const MessageIn& message, bool wait) {
   return impl_->put_all(std::span(&message, 1), false, wait);
 }
