@@ -117,6 +117,7 @@ void bench_echo(benchmark::State& state) {
     auto requests = static_cast<double>(state.iterations()) * static_cast<double>(streams.size() * times);
     state.counters["requests/s"] = benchmark::Counter(requests, benchmark::Counter::kIsRate);
     state.counters["syscalls/request"] = static_cast<double>((*ring)->enters() - enters) / requests;
+    state.counters["starved/request"] = static_cast<double>((*net)->pool().times_starved()) / requests;
     (*ring)->run(close_all(streams));
   }
 }
