@@ -6,6 +6,7 @@ numbers that belong there.
 import os
 import re
 import subprocess
+import time
 
 from harness import Unusable, call, reference_java, send_one
 from suites import java_client
@@ -37,10 +38,11 @@ class Admin:
     def raw(self, *args):
         argv = reference_java(self.home, 'org.apache.rocketmq.tools.command.MQAdminStartup', *args, '-n',
                               self.place.namesrv)
+        began = time.monotonic()
         r = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True, timeout=120, env=dict(os.environ, ROCKETMQ_HOME=self.home))
+                           text=True, timeout=600, env=dict(os.environ, ROCKETMQ_HOME=self.home))
         with open(self.home + '.log', 'a') as f:
-            f.write('$ mqadmin %s\n%s\n' % (' '.join(args), r.stdout))
+            f.write('$ mqadmin %s  # %.1f s\n%s\n' % (' '.join(args), time.monotonic() - began, r.stdout))
         return r.stdout
 
     def run(self, *args):

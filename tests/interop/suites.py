@@ -73,6 +73,7 @@ def run_checks(place, argv, seconds):
     log = os.path.join(place.directory, 'stderr.log')
     p = place.procs.start(argv, log, stdout=subprocess.PIPE, text=True)
     timer = threading.Timer(seconds, p.kill)
+    timer.daemon = True                 # an interrupted run does not wait for it
     timer.start()
     last, ran = '', 0
     for line in p.stdout:
