@@ -18,8 +18,12 @@ namespace rmq {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-inline Bytes as_bytes(std::string_view s) { return {reinterpret_cast<const std::byte*>(s.data()), s.size()}; }
-inline std::string_view as_text(Bytes b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
+inline Bytes as_bytes(std::string_view s) {
+  return {reinterpret_cast<const std::byte*>(s.data()), s.size()};
+}
+inline std::string_view as_text(Bytes b) {
+  return {reinterpret_cast<const char*>(b.data()), b.size()};
+}
 
 template <std::integral T>
 T load_be(const void* p) {

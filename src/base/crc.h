@@ -11,6 +11,8 @@ namespace rmq {
 uint32_t crc32(Bytes data, uint32_t seed = 0);
 
 // As RocketMQ stores it in a record: the top bit is cleared.
-inline uint32_t body_crc(Bytes body) { return crc32(body) & 0x7fffffffU; }
+inline uint32_t body_crc(Bytes body) {
+  return crc32(body) & 0x7fffffffU;
+}
 
 }  // namespace rmq

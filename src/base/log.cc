@@ -39,15 +39,17 @@ std::string printable(std::string_view s) {
   std::string out;
   for (char c : s) {
     auto u = static_cast<unsigned char>(c);
-    if (u < 0x20 || u == 0x7f) out += fmt::format("\\x{:02x}", u);
-    else out += c;
+    if (u < 0x20 || u == 0x7f)
+      out += fmt::format("\\x{:02x}", u);
+    else
+      out += c;
   }
   return out;
 }
 
 void write_stderr(const Line& l) {
-  std::string s = fmt::format("{} {}: {}", format_wall_ms(system_wall_ms()), name_of(l.level),
-                              printable(l.text));
+  std::string s =
+      fmt::format("{} {}: {}", format_wall_ms(system_wall_ms()), name_of(l.level), printable(l.text));
   for (auto& [k, v] : l.fields) s += fmt::format(" {}={}", k, printable(v));
   s += '\n';
   [[maybe_unused]] ssize_t n = ::write(STDERR_FILENO, s.data(), s.size());
@@ -102,8 +104,10 @@ class LogThread {
     int64_t now = system_mono_ns();
     if (now - r.window_start_ns > 10 * ns_per_s) {
       if (r.dropped != 0)
-        lines_.push_back({LogLevel::notice, nullptr,
-                          fmt::format("{} more lines of event {} were not written", r.dropped, id.name), {}});
+        lines_.push_back({LogLevel::notice,
+                          nullptr,
+                          fmt::format("{} more lines of event {} were not written", r.dropped, id.name),
+                          {}});
       r = {now, 0, 0};
     }
     if (++r.count <= 20) return false;
@@ -128,8 +132,10 @@ class LogThread {
   }
 
   void write(const Line& l) {
-    if (to_journal_) write_journal(l);
-    else write_stderr(l);
+    if (to_journal_)
+      write_journal(l);
+    else
+      write_stderr(l);
   }
 
   const bool to_journal_;
@@ -149,19 +155,26 @@ void emit(LogLevel level, const MessageId* id, std::string_view text,
   if (level > threshold.load(std::memory_order_relaxed)) return;
   Line l{level, id, std::string(text), {}};
   for (const LogField& f : fields) l.fields.emplace_back(f.key, f.value);
-  if (log_thread) log_thread->push(std::move(l));
-  else write_stderr(l);
+  if (log_thread)
+    log_thread->push(std::move(l));
+  else
+    write_stderr(l);
 }
 
 }  // namespace
 
 std::string_view name_of(LogLevel level) {
   switch (level) {
-    case LogLevel::error: return "error";
-    case LogLevel::warning: return "warning";
-    case LogLevel::notice: return "notice";
-    case LogLevel::info: return "info";
-    case LogLevel::debug: return "debug";
+    case LogLevel::error:
+      return "error";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::notice:
+      return "notice";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::debug:
+      return "debug";
   }
   return "info";
 }
@@ -176,9 +189,15 @@ void log_start(bool to_journal, LogLevel level) {
   threshold = level;
   log_thread = std::make_unique<LogThread>(to_journal);
 }
-void log_stop() { log_thread.reset(); }
-void log_set_level(LogLevel level) { threshold = level; }
-LogLevel log_level() { return threshold; }
+void log_stop() {
+  log_thread.reset();
+}
+void log_set_level(LogLevel level) {
+  threshold = level;
+}
+LogLevel log_level() {
+  return threshold;
+}
 
 void log(LogLevel level, const MessageId& id, std::string_view text, std::initializer_list<LogField> fields) {
   emit(level, &id, text, fields);
@@ -188,7 +207,8 @@ void log(LogLevel level, std::string_view text, std::initializer_list<LogField> 
 }
 
 void check_failed(std::source_location at) {
-  fprintf(stderr, "rmqd: a check failed, this is a bug: %s:%u, in %s\n", at.file_name(), at.line(), at.function_name());
+  fprintf(stderr, "rmqd: a check failed, this is a bug: %s:%u, in %s\n", at.file_name(), at.line(),
+          at.function_name());
   abort();
 }
 

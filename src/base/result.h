@@ -26,8 +26,8 @@ enum class Errc : uint8_t {
 
 struct Error {
   Errc code;
-  int sys = 0;              // errno, 0 where there was none
-  const char* where = "";   // static storage only
+  int sys = 0;             // errno, 0 where there was none
+  const char* where = "";  // static storage only
 };
 
 template <class T>
@@ -48,24 +48,24 @@ const char* name_of(Errc c);
 
 // Passes a failure up unchanged. TRY is for Result<void>; TRY_VAR(name, expr) names the value. The CO_
 // forms are for coroutines. Each holds at most one co_await, as a plain call.
-#define TRY(expr)                                                       \
-  do {                                                                  \
-    if (auto try_r_ = (expr); !try_r_) [[unlikely]]                     \
-      return std::unexpected(try_r_.error());                           \
+#define TRY(expr)                                   \
+  do {                                              \
+    if (auto try_r_ = (expr); !try_r_) [[unlikely]] \
+      return std::unexpected(try_r_.error());       \
   } while (0)
-#define TRY_VAR(name, expr)                                             \
-  auto name##_result_ = (expr);                                         \
-  if (!name##_result_) [[unlikely]]                                     \
-    return std::unexpected(name##_result_.error());                     \
+#define TRY_VAR(name, expr)                         \
+  auto name##_result_ = (expr);                     \
+  if (!name##_result_) [[unlikely]]                 \
+    return std::unexpected(name##_result_.error()); \
   auto& name = *name##_result_
-#define CO_TRY(expr)                                                    \
-  do {                                                                  \
-    auto try_r_ = expr;                                                 \
-    if (!try_r_) [[unlikely]]                                           \
-      co_return std::unexpected(try_r_.error());                        \
+#define CO_TRY(expr)                             \
+  do {                                           \
+    auto try_r_ = expr;                          \
+    if (!try_r_) [[unlikely]]                    \
+      co_return std::unexpected(try_r_.error()); \
   } while (0)
-#define CO_TRY_VAR(name, expr)                                          \
-  auto name##_result_ = expr;                                           \
-  if (!name##_result_) [[unlikely]]                                     \
-    co_return std::unexpected(name##_result_.error());                  \
+#define CO_TRY_VAR(name, expr)                         \
+  auto name##_result_ = expr;                          \
+  if (!name##_result_) [[unlikely]]                    \
+    co_return std::unexpected(name##_result_.error()); \
   auto& name = *name##_result_

@@ -22,10 +22,12 @@ std::string default_standalone_root() {
 void check_values(const BrokerConfig& c, ConfigErrors& errors) {
   if (c.mappedFileSizeCommitLog % static_cast<int64_t>(disk_block_bytes) != 0)
     errors.push_back("'mappedFileSizeCommitLog' must be a multiple of 4096");
-  if (c.mappedFileSizeConsumeQueue % 20 != 0) errors.push_back("'mappedFileSizeConsumeQueue' must be a multiple of 20");
+  if (c.mappedFileSizeConsumeQueue % 20 != 0)
+    errors.push_back("'mappedFileSizeConsumeQueue' must be a multiple of 20");
   if (c.maxMessageSize + 65'536 > c.mappedFileSizeCommitLog)
     errors.push_back("'maxMessageSize' and 64 KiB must fit into a CommitLog file (mappedFileSizeCommitLog)");
-  if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels) errors.push_back(levels.error().where);
+  if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels)
+    errors.push_back(levels.error().where);
   bool v6 = c.brokerIP1.find(':') != std::string::npos;
   if (!Address::parse((v6 ? "[" + c.brokerIP1 + "]" : c.brokerIP1) + ":1"))
     errors.push_back("'brokerIP1' must be an IP address, not '" + c.brokerIP1 + "'");
@@ -39,7 +41,8 @@ void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, C
   if (standalone) {
     if (!root_given) c.storePathRootDir = default_standalone_root();
     std::string own = "127.0.0.1:" + std::to_string(c.namesrvListenPort);
-    if (c.bindAddress != "0.0.0.0" && !c.bindAddress.empty()) own = c.bindAddress + ":" + std::to_string(c.namesrvListenPort);
+    if (c.bindAddress != "0.0.0.0" && !c.bindAddress.empty())
+      own = c.bindAddress + ":" + std::to_string(c.namesrvListenPort);
     c.namesrvAddr = c.namesrvAddr.empty() ? own : own + ";" + c.namesrvAddr;
     if (c.namesrvKvConfigPath.empty()) c.namesrvKvConfigPath = c.storePathRootDir + "/config/kvConfig.json";
   }
@@ -52,7 +55,8 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.commit_log_dir = c.storePathCommitLog;
   o.commit_log_file_bytes = static_cast<uint64_t>(c.mappedFileSizeCommitLog);
   o.consume_queue_file_units = static_cast<uint32_t>(c.mappedFileSizeConsumeQueue / 20);
-  o.flush = c.flushDiskType == "ASYNC_FLUSH" ? store::FlushDiskType::ASYNC_FLUSH : store::FlushDiskType::SYNC_FLUSH;
+  o.flush =
+      c.flushDiskType == "ASYNC_FLUSH" ? store::FlushDiskType::ASYNC_FLUSH : store::FlushDiskType::SYNC_FLUSH;
   o.flush_interval_ms = static_cast<uint32_t>(c.flushIntervalCommitLog);
   o.memory_bytes = static_cast<uint64_t>(c.storeMemoryBytes);
   o.max_message_bytes = static_cast<uint32_t>(c.maxMessageSize);

@@ -1,5 +1,5 @@
-// What a broker's configuration needs before it can be used: names and addresses that were left open are filled
-// in, and what a row of the table cannot say alone is checked.
+// What a broker's configuration needs before it can be used: names and addresses that were left open are
+// filled in, and what a row of the table cannot say alone is checked.
 #pragma once
 
 #include "daemon/config.h"
@@ -7,8 +7,9 @@
 
 namespace rmq {
 
-// Fills brokerName, brokerIP1 (and, standalone, namesrvAddr and the KV file). `standalone`: rmqd --standalone;
-// `root_given`: storePathRootDir was set by the file or by -o. Appends to `errors` what cannot work.
+// Fills brokerName, brokerIP1 (and, standalone, namesrvAddr and the KV file). `standalone`: rmqd
+// --standalone; `root_given`: storePathRootDir was set by the file or by -o. Appends to `errors` what cannot
+// work.
 void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, ConfigErrors& errors);
 store::StoreOptions store_options_of(const BrokerConfig& c);
 NamesrvConfig namesrv_config_of(const BrokerConfig& c);

@@ -108,7 +108,11 @@ const ConfigKey<N> namesrv_keys[] = {
 
 }  // namespace
 
-std::span<const ConfigKey<BrokerConfig>> broker_config_table() { return broker_keys; }
-std::span<const ConfigKey<NamesrvConfig>> namesrv_config_table() { return namesrv_keys; }
+std::span<const ConfigKey<BrokerConfig>> broker_config_table() {
+  return broker_keys;
+}
+std::span<const ConfigKey<NamesrvConfig>> namesrv_config_table() {
+  return namesrv_keys;
+}
 
 }  // namespace rmq

@@ -1,14 +1,14 @@
 #include "daemon/config_table.h"
 
-#include <charconv>
 #include <toml++/toml.h>
+#include <charconv>
 
 #include <vector>
 
 namespace rmq::detail {
 
-static void take_entry(const std::string& path, std::string_view key, const toml::node& node, ConfigErrors& errors,
-                       std::vector<ConfigEntry>& out) {
+static void take_entry(const std::string& path, std::string_view key, const toml::node& node,
+                       ConfigErrors& errors, std::vector<ConfigEntry>& out) {
   ConfigEntry e{std::string(key), {}, static_cast<int>(node.source().begin.line), 's'};
   if (auto* b = node.as_boolean()) {
     e.kind = 'b';
@@ -33,7 +33,8 @@ std::vector<ConfigEntry> read_toml(const std::string& path, ConfigErrors& errors
     for (auto&& [key, node] : t) take_entry(path, key.str(), node, errors, out);
   } catch (const toml::parse_error& e) {
     uint32_t line = e.source().begin.line;
-    errors.push_back(path + (line != 0 ? ":" + std::to_string(line) : "") + ": " + std::string(e.description()));
+    errors.push_back(path + (line != 0 ? ":" + std::to_string(line) : "") + ": " +
+                     std::string(e.description()));
   }
   return out;
 }
@@ -90,10 +91,14 @@ std::string closest(std::string_view key, std::span<const std::string_view> know
 std::string roff_escape(std::string_view s) {
   std::string out;
   for (char c : s) {
-    if (c == '\\') out += "\\e";
-    else if (c == '-') out += "\\-";
-    else if (c == '"') out += "\\(dq";
-    else out += c;
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else if (c == '"')
+      out += "\\(dq";
+    else
+      out += c;
   }
   if (!out.empty() && (out[0] == '.' || out[0] == '\'')) out.insert(0, "\\&");
   return out;

@@ -47,7 +47,8 @@ std::string roff_escape(std::string_view s);
 
 // Sets one key from text. The answer is empty, or says what is wrong without naming a place.
 template <class C>
-std::string config_set(std::span<const ConfigKey<C>> table, C& c, std::string_view key, std::string_view value);
+std::string config_set(std::span<const ConfigKey<C>> table, C& c, std::string_view key,
+                       std::string_view value);
 
 // The value of a key as text.
 template <class C>
@@ -65,7 +66,8 @@ const ConfigKey<C>* config_find(std::span<const ConfigKey<C>> table, std::string
 }
 
 template <class C>
-std::string config_set(std::span<const ConfigKey<C>> table, C& c, std::string_view key, std::string_view value) {
+std::string config_set(std::span<const ConfigKey<C>> table, C& c, std::string_view key,
+                       std::string_view value) {
   const ConfigKey<C>* k = config_find(table, key);
   if (k == nullptr) {
     std::vector<std::string_view> names;
@@ -76,11 +78,13 @@ std::string config_set(std::span<const ConfigKey<C>> table, C& c, std::string_vi
   std::string quoted = "'" + std::string(key) + "' ";
   if (auto* b = std::get_if<bool C::*>(&k->member)) {
     bool v;
-    if (!detail::parse_bool(value, v)) return quoted + "must be true or false, not '" + std::string(value) + "'";
+    if (!detail::parse_bool(value, v))
+      return quoted + "must be true or false, not '" + std::string(value) + "'";
     c.*(*b) = v;
   } else if (auto* i = std::get_if<int64_t C::*>(&k->member)) {
     int64_t v;
-    if (!detail::parse_int(value, v)) return quoted + "must be a whole number, not '" + std::string(value) + "'";
+    if (!detail::parse_int(value, v))
+      return quoted + "must be a whole number, not '" + std::string(value) + "'";
     if (v < k->min || v > k->max)
       return quoted + "must be from " + std::to_string(k->min) + " to " + std::to_string(k->max) + ", not " +
              std::to_string(v);
@@ -103,8 +107,9 @@ void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& p
     if (k != nullptr) wanted = k->member.index() == 0 ? 'b' : k->member.index() == 1 ? 'i' : 's';
     if (k != nullptr && wanted != e.kind) {
       errors.push_back(at + "'" + e.key + "' must be a " +
-                       (wanted == 'b' ? "boolean (true or false, without quotes)"
-                        : wanted == 'i' ? "number (without quotes)" : "string (in quotes)"));
+                       (wanted == 'b'   ? "boolean (true or false, without quotes)"
+                        : wanted == 'i' ? "number (without quotes)"
+                                        : "string (in quotes)"));
       continue;
     }
     std::string wrong = config_set(table, c, e.key, e.value);
@@ -132,7 +137,8 @@ ConfigErrors config_read(std::span<const ConfigKey<C>> table, C& c, const std::s
 
 // "key=value\n" of every key, sorted: the body of GET_BROKER_CONFIG.
 template <class C>
-std::vector<std::pair<std::string, std::string>> config_list(std::span<const ConfigKey<C>> table, const C& c) {
+std::vector<std::pair<std::string, std::string>> config_list(std::span<const ConfigKey<C>> table,
+                                                             const C& c) {
   std::vector<std::pair<std::string, std::string>> out;
   for (const auto& k : table) out.emplace_back(std::string(k.name), config_get(k, c));
   std::sort(out.begin(), out.end());
@@ -146,7 +152,8 @@ std::string config_help(std::span<const ConfigKey<C>> table) {
   const C defaults{};
   for (const auto& k : table) {
     std::string v = config_get(k, defaults);
-    out += "  " + std::string(k.name) + " = " + (v.empty() ? "\"\"" : v) + "\n      " + std::string(k.help) + "\n";
+    out += "  " + std::string(k.name) + " = " + (v.empty() ? "\"\"" : v) + "\n      " + std::string(k.help) +
+           "\n";
   }
   return out;
 }
@@ -156,8 +163,8 @@ std::string config_roff(std::span<const ConfigKey<C>> table) {
   const C defaults{};
   for (const auto& k : table) {
     std::string v = config_get(k, defaults);
-    out += ".TP\n.BR " + std::string(k.name) + " \" = " + (v.empty() ? "(empty)" : detail::roff_escape(v)) + "\"\n" +
-           detail::roff_escape(k.help) + "\n";
+    out += ".TP\n.BR " + std::string(k.name) + " \" = " + (v.empty() ? "(empty)" : detail::roff_escape(v)) +
+           "\"\n" + detail::roff_escape(k.help) + "\n";
     if (!k.choices.empty()) out += "One of " + detail::roff_escape(k.choices) + ".\n";
     if (k.member.index() == 1 && k.min != INT64_MIN)
       out += "From " + std::to_string(k.min) + " to " + std::to_string(k.max) + ".\n";

@@ -24,7 +24,9 @@ std::string* Request::begin_answer(ResponseCode code) {
   return &connection_.begin_write();
 }
 
-void Request::end_answer() { connection_.end_write(); }
+void Request::end_answer() {
+  connection_.end_write();
+}
 
 void Request::append_extents(std::vector<store::LogExtent> body) {
   Connection& c = connection_;

@@ -133,7 +133,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Address& peer() const { return stream_->peer(); }
   const Address& local() const { return stream_->local(); }
   const std::string& peer_text() const { return peer_text_; }
-  uint16_t listen_port() const { return listen_port_; }  // which of our ports the client came to; 0: we called
+  uint16_t listen_port() const {
+    return listen_port_;
+  }  // which of our ports the client came to; 0: we called
 
   // `wake` is set when the connection closes: for handlers that wait long.
   void hold(Event& wake) { held_.insert(&wake); }

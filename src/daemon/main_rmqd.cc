@@ -1,5 +1,5 @@
-// rmqd: command line, log, ring, recover, listen, ready, loop, drain. With --standalone the name server runs in
-// this process too, on a port of its own.
+// rmqd: command line, log, ring, recover, listen, ready, loop, drain. With --standalone the name server runs
+// in this process too, on a port of its own.
 #include <csignal>
 #include <cstdio>
 
@@ -32,13 +32,15 @@ struct Environment {
 class ShownProgress : public store::RecoveryProgress {
  public:
   void on_progress(int per_cent, int64_t physical_offset) override {
-    std::string text = "Recovering the store: " + std::to_string(per_cent) + " %, at offset " + std::to_string(physical_offset);
+    std::string text = "Recovering the store: " + std::to_string(per_cent) + " %, at offset " +
+                       std::to_string(physical_offset);
     notify_starting(text, more_start_time_us);
     log(LogLevel::info, text);
   }
   void on_damage(int64_t at, int64_t next_valid) override {
     log(LogLevel::error, ids::store_corrupt,
-        "the CommitLog is damaged in the middle: rmqd does not start, so that nothing is lost that can be saved",
+        "the CommitLog is damaged in the middle: rmqd does not start, so that nothing is lost that can be "
+        "saved",
         {{"OFFSET", std::to_string(at)}, {"BYTES", std::to_string(next_valid - at)}});
   }
 };
@@ -62,11 +64,12 @@ class StopOnFailure : public store::FailureListener {
 Task<void> show_status(const Server& server, const broker::Broker& b, Event& stop) {
   std::string shown;
   for (;;) {
-    std::string now = "Serving at " + b.address_text() + ", registered with " + b.registration.status() + ", " +
-                      std::to_string(server.connections()) + " connections, " +
-                      std::to_string(static_cast<uint64_t>(b.stats.rate_10s(&broker::Counters::put_messages))) +
-                      " messages/s in, " +
-                      std::to_string(static_cast<uint64_t>(b.stats.rate_10s(&broker::Counters::get_transferred))) + " out";
+    std::string now =
+        "Serving at " + b.address_text() + ", registered with " + b.registration.status() + ", " +
+        std::to_string(server.connections()) + " connections, " +
+        std::to_string(static_cast<uint64_t>(b.stats.rate_10s(&broker::Counters::put_messages))) +
+        " messages/s in, " +
+        std::to_string(static_cast<uint64_t>(b.stats.rate_10s(&broker::Counters::get_transferred))) + " out";
     if (now != shown) notify_status(now);
     shown = std::move(now);
     bool stopped = co_await stop.wait_for(status_interval_ns);
@@ -81,7 +84,8 @@ void reload_log_level(const CommandLine& line) {
     log(LogLevel::error, ids::config_invalid, "the configuration was not read again: " + e);
   if (!errors.empty()) return;
   log_set_level(log_level_of(again.logLevel));
-  log(LogLevel::notice, ids::config_changed, "log level is " + again.logLevel + "; other keys need a restart");
+  log(LogLevel::notice, ids::config_changed,
+      "log level is " + again.logLevel + "; other keys need a restart");
 }
 
 Task<void> watch_signals(Signals& signals, const CommandLine& line, Event& stop) {
@@ -99,7 +103,10 @@ Task<void> watch_signals(Signals& signals, const CommandLine& line, Event& stop)
 void log_recovery(const store::RecoveryStats& r) {
   std::string from = std::to_string(r.scanned_from), to = std::to_string(r.scanned_to);
   log(LogLevel::notice, ids::store_recovered, r.clean ? "store opened after a clean stop" : "store recovered",
-      {{"FROM", from}, {"TO", to}, {"RECORDS", std::to_string(r.records)}, {"MILLISECONDS", std::to_string(r.duration_ms)}});
+      {{"FROM", from},
+       {"TO", to},
+       {"RECORDS", std::to_string(r.records)},
+       {"MILLISECONDS", std::to_string(r.duration_ms)}});
   if (r.torn_at >= 0)
     log(LogLevel::notice, ids::store_torn_tail, "an unfinished write at the end of the CommitLog was cut off",
         {{"OFFSET", std::to_string(r.torn_at)}, {"BYTES", std::to_string(r.torn_bytes)}});
@@ -123,7 +130,8 @@ Task<bool> listen_at(Server& server, const std::string& host, int64_t port, int&
   auto listening = co_await server.listen(host, static_cast<uint16_t>(port));
   if (listening) co_return true;
   log(LogLevel::error, ids::start_failed,
-      "cannot listen at " + host + ":" + std::to_string(port) + ": is another broker or name server running there?",
+      "cannot listen at " + host + ":" + std::to_string(port) +
+          ": is another broker or name server running there?",
       {{"REASON", to_string(listening.error())}});
   code = exit_code::failure;
   co_return false;
@@ -131,7 +139,8 @@ Task<bool> listen_at(Server& server, const std::string& host, int64_t port, int&
 
 // The name server of --standalone.
 struct OwnNamesrv {
-  OwnNamesrv(const Environment& e) : names(namesrv_config_of(e.config), e.disk, e.net), server(e.net, names) {}
+  OwnNamesrv(const Environment& e)
+      : names(namesrv_config_of(e.config), e.disk, e.net), server(e.net, names) {}
   namesrv::NameServer names;
   Server server;
 };
@@ -149,7 +158,8 @@ Task<bool> start_namesrv(OwnNamesrv& n, const Environment& e, Event& stop, Scope
   co_return good;
 }
 
-Task<bool> start_broker(broker::Broker& b, Server& main_port, Server& vip_port, const Environment& e, int& code) {
+Task<bool> start_broker(broker::Broker& b, Server& main_port, Server& vip_port, const Environment& e,
+                        int& code) {
   auto loaded = co_await b.load();
   if (!loaded) {
     log(LogLevel::error, ids::start_failed, "the configuration files of the store cannot be used",
@@ -179,7 +189,9 @@ Task<void> serve(const Environment& e, store::MessageStore& store, Event& stop, 
     scope.spawn(watch_signals(signals, e.line, stop));
     notify_ready("Serving at " + b.address_text());
     log(LogLevel::notice, ids::broker_started, "broker " RMQD_VERSION " serves at " + b.address_text(),
-        {{"BROKER", e.config.brokerName}, {"CLUSTER", e.config.brokerClusterName}, {"STORE", e.config.storePathRootDir},
+        {{"BROKER", e.config.brokerName},
+         {"CLUSTER", e.config.brokerClusterName},
+         {"STORE", e.config.storePathRootDir},
          {"NAMESRV", e.config.namesrvAddr}});
     scope.spawn(show_status(main_port, b, stop));
     co_await stop.wait();

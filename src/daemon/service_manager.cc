@@ -69,11 +69,19 @@ void report_config_errors(const std::vector<std::string>& errors) {
   if (to_journal) log_stop();
 }
 
-static void notify(const std::string& state) { sd_notify(0, state.c_str()); }
+static void notify(const std::string& state) {
+  sd_notify(0, state.c_str());
+}
 
-void notify_ready(std::string_view status) { notify("READY=1\nSTATUS=" + std::string(status)); }
-void notify_status(std::string_view status) { notify("STATUS=" + std::string(status)); }
-void notify_stopping() { notify("STOPPING=1\nSTATUS=Stopping"); }
+void notify_ready(std::string_view status) {
+  notify("READY=1\nSTATUS=" + std::string(status));
+}
+void notify_status(std::string_view status) {
+  notify("STATUS=" + std::string(status));
+}
+void notify_stopping() {
+  notify("STOPPING=1\nSTATUS=Stopping");
+}
 void notify_starting(std::string_view status, uint64_t more_time_us) {
   notify("EXTEND_TIMEOUT_USEC=" + std::to_string(more_time_us) + "\nSTATUS=" + std::string(status));
 }
@@ -93,7 +101,8 @@ std::string first_host_address() {
   if (getifaddrs(&list) != 0) return "127.0.0.1";
   std::string v4, v6;
   for (ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_LOOPBACK) != 0 || (i->ifa_flags & IFF_UP) == 0) continue;
+    if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_LOOPBACK) != 0 || (i->ifa_flags & IFF_UP) == 0)
+      continue;
     char text[INET6_ADDRSTRLEN] = "";
     if (i->ifa_addr->sa_family == AF_INET && v4.empty()) {
       inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(i->ifa_addr)->sin_addr, text, sizeof text);

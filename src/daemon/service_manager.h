@@ -51,7 +51,8 @@ void notify_starting(std::string_view status, uint64_t more_time_us);
 // Feeds the watchdog of systemd at half its interval until `stop`; it runs on the ring that it vouches for.
 Task<void> feed_watchdog(Event& stop);
 
-// The first address of this host that is not a loopback one, IPv4 before IPv6; "127.0.0.1" when there is none.
+// The first address of this host that is not a loopback one, IPv4 before IPv6; "127.0.0.1" when there is
+// none.
 std::string first_host_address();
 std::string host_name();
 

@@ -23,7 +23,9 @@ constexpr mode_t dir_mode = 0750;
 constexpr size_t bytes_per_op_max = size_t{1} << 30;  // the kernel stops short of 2 GiB
 
 // The kernel asks for the same again; nothing was done.
-bool again(int32_t result) { return result == -EINTR || result == -EAGAIN; }
+bool again(int32_t result) {
+  return result == -EINTR || result == -EAGAIN;
+}
 
 class TruncateJob final : public Offload::Job {
  public:
@@ -57,7 +59,7 @@ class ListJob final : public Offload::Job {
       }
       std::string_view name = e->d_name;
       if (name == "." || name == "..") continue;
-      struct stat st {};
+      struct stat st{};
       if (::fstatat(dirfd(d), e->d_name, &st, 0) != 0) continue;  // gone since, or a dangling link
       bool is_dir = S_ISDIR(st.st_mode);
       entries.push_back({std::string(name), is_dir, is_dir ? 0 : static_cast<uint64_t>(st.st_size)});
@@ -77,7 +79,7 @@ class SpaceJob final : public Offload::Job {
  public:
   explicit SpaceJob(std::string path) : path_(std::move(path)) {}
   void work() override {
-    struct statvfs s {};
+    struct statvfs s{};
     if (::statvfs(path_.c_str(), &s) != 0) {
       error = errno;
       return;
@@ -182,7 +184,7 @@ Task<Result<void>> UringFile::truncate(uint64_t bytes) {
 
 Task<Result<uint64_t>> UringFile::size() {
   for (;;) {
-    struct statx st {};
+    struct statx st{};
     Op op;
     io_uring_prep_statx(op.sqe(), fd_, "", AT_EMPTY_PATH, STATX_SIZE, &st);
     int32_t r = co_await op;
@@ -195,7 +197,7 @@ Task<Result<uint64_t>> UringFile::size() {
 // An open file description lock: it conflicts with the POSIX locks of others, and closing another
 // descriptor of the same file does not lose it. It does not block, so it needs no ring.
 Task<Result<void>> UringFile::lock() {
-  struct flock l {};
+  struct flock l{};
   l.l_type = F_WRLCK;
   l.l_whence = SEEK_SET;
   if (::fcntl(fd_, F_OFD_SETLK, &l) == 0) co_return Result<void>();
@@ -229,7 +231,7 @@ Task<Result<void>> make_dir(std::string path) {
   int32_t r = co_await op;
   if (r >= 0) co_return Result<void>();
   if (r != -EEXIST) co_return fail_errno(r, "mkdir");
-  struct statx st {};
+  struct statx st{};
   Op look;
   io_uring_prep_statx(look.sqe(), AT_FDCWD, path.c_str(), 0, STATX_TYPE, &st);
   int32_t seen = co_await look;

@@ -28,7 +28,7 @@ struct OpenHow {
   bool create = false;
   bool exclusive = false;  // with create: fails with Errc::exists
   bool truncate = false;
-  bool direct = false;     // O_DIRECT; a file system without it gives Errc::unsupported
+  bool direct = false;  // O_DIRECT; a file system without it gives Errc::unsupported
 };
 
 enum class Durability : uint8_t {
@@ -71,8 +71,8 @@ class Disk {
   virtual ~Disk() = default;
   virtual Task<Result<std::unique_ptr<File>>> open(std::string path, OpenHow how) = 0;
   virtual Task<Result<void>> make_dirs(std::string path) = 0;  // all missing parts; fine when it exists
-  virtual Task<Result<std::vector<DirEntry>>> list(std::string path) = 0;  // sorted by name
-  virtual Task<Result<void>> remove(std::string path) = 0;                 // a file or an empty directory
+  virtual Task<Result<std::vector<DirEntry>>> list(std::string path) = 0;   // sorted by name
+  virtual Task<Result<void>> remove(std::string path) = 0;                  // a file or an empty directory
   virtual Task<Result<void>> rename(std::string from, std::string to) = 0;  // replaces `to`
   virtual Task<Result<void>> sync_dir(std::string path) = 0;
   virtual Task<Result<DiskSpace>> space(std::string path) = 0;
@@ -141,8 +141,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual Task<Result<std::unique_ptr<Stream>>> accept() = 0;
-  virtual void close() = 0;            // accept gives Errc::closed
-  virtual Task<void> closed() = 0;     // as Stream::closed
+  virtual void close() = 0;         // accept gives Errc::closed
+  virtual Task<void> closed() = 0;  // as Stream::closed
   virtual const Address& local() const = 0;
 };
 

@@ -51,8 +51,10 @@ static bool is_passing(int error) {
     case EHOSTUNREACH:
     case EOPNOTSUPP:
     case ENETUNREACH:
-    case ECANCELED: return true;
-    default: return false;
+    case ECANCELED:
+      return true;
+    default:
+      return false;
   }
 }
 

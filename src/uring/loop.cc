@@ -107,7 +107,9 @@ Loop& Loop::current() {
   check(current_loop != nullptr);
   return *current_loop;
 }
-Loop* Loop::current_or_null() { return current_loop; }
+Loop* Loop::current_or_null() {
+  return current_loop;
+}
 
 Loop::Loop(Clock& clock, Random& random) : clock_(clock), random_(random) {
   check(current_loop == nullptr);
@@ -202,7 +204,9 @@ struct Root {
   };
   std::coroutine_handle<> handle;
 };
-Root run_root(Task<void>& t, bool&) { co_await t; }
+Root run_root(Task<void>& t, bool&) {
+  co_await t;
+}
 }  // namespace
 
 void Loop::run(Task<void> root) {

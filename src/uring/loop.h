@@ -42,7 +42,7 @@ struct Waiter {
   Waiter* prev = nullptr;
   Waiter* next = nullptr;
   int64_t deadline_ns = no_deadline;
-  uint64_t sequence = 0;     // equal deadlines fire in the order of arming
+  uint64_t sequence = 0;  // equal deadlines fire in the order of arming
   uint32_t heap_index = UINT32_MAX;
   WaitResult result = WaitResult::notified;
   Waiter() = default;
@@ -144,8 +144,12 @@ class [[nodiscard]] Wait {
 };
 
 // Sleeps without a way to be stopped: for short waits only. Long ones wait on a stop Event (sync.h).
-inline Wait sleep_until(int64_t deadline_ns) { return Wait(nullptr, deadline_ns); }
-inline Wait sleep_for(int64_t ns) { return Wait(nullptr, Loop::current().now_ns() + ns); }
+inline Wait sleep_until(int64_t deadline_ns) {
+  return Wait(nullptr, deadline_ns);
+}
+inline Wait sleep_for(int64_t ns) {
+  return Wait(nullptr, Loop::current().now_ns() + ns);
+}
 
 // Lets everybody else who is ready run first.
 struct [[nodiscard]] Yield {

@@ -124,7 +124,8 @@ Task<Result<std::vector<Address>>> UringNet::resolve(std::string host, uint16_t 
   co_return std::move(job->found);
 }
 
-Task<Result<std::unique_ptr<Stream>>> UringNet::connect(std::string host, uint16_t port, int64_t deadline_ns) {
+Task<Result<std::unique_ptr<Stream>>> UringNet::connect(std::string host, uint16_t port,
+                                                        int64_t deadline_ns) {
   Result<std::vector<Address>> found = co_await resolve(std::move(host), port, deadline_ns);
   if (!found) co_return std::unexpected(found.error());
   Error last{Errc::not_found, 0, "connect"};

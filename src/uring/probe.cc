@@ -23,20 +23,19 @@ struct Named {
   const char* name;
 };
 
-#define NAMED(x) \
-  { x, #x }
+#define NAMED(x) {x, #x}
 // DEFER_TASKRUN is tried together with SINGLE_ISSUER, which it needs; TASKRUN_FLAG with DEFER_TASKRUN.
 constexpr Named setup_flags[] = {
-    NAMED(IORING_SETUP_CQSIZE),      NAMED(IORING_SETUP_SUBMIT_ALL),   NAMED(IORING_SETUP_SINGLE_ISSUER),
+    NAMED(IORING_SETUP_CQSIZE),        NAMED(IORING_SETUP_SUBMIT_ALL),   NAMED(IORING_SETUP_SINGLE_ISSUER),
     NAMED(IORING_SETUP_DEFER_TASKRUN), NAMED(IORING_SETUP_TASKRUN_FLAG),
 };
 constexpr Named operations[] = {
-    NAMED(IORING_OP_NOP),       NAMED(IORING_OP_READ),     NAMED(IORING_OP_WRITEV),
-    NAMED(IORING_OP_FSYNC),     NAMED(IORING_OP_FALLOCATE), NAMED(IORING_OP_OPENAT),
-    NAMED(IORING_OP_CLOSE),     NAMED(IORING_OP_STATX),    NAMED(IORING_OP_MKDIRAT),
-    NAMED(IORING_OP_UNLINKAT),  NAMED(IORING_OP_RENAMEAT), NAMED(IORING_OP_ACCEPT),
-    NAMED(IORING_OP_CONNECT),   NAMED(IORING_OP_RECV),     NAMED(IORING_OP_SEND),
-    NAMED(IORING_OP_SENDMSG),   NAMED(IORING_OP_ASYNC_CANCEL),
+    NAMED(IORING_OP_NOP),      NAMED(IORING_OP_READ),         NAMED(IORING_OP_WRITEV),
+    NAMED(IORING_OP_FSYNC),    NAMED(IORING_OP_FALLOCATE),    NAMED(IORING_OP_OPENAT),
+    NAMED(IORING_OP_CLOSE),    NAMED(IORING_OP_STATX),        NAMED(IORING_OP_MKDIRAT),
+    NAMED(IORING_OP_UNLINKAT), NAMED(IORING_OP_RENAMEAT),     NAMED(IORING_OP_ACCEPT),
+    NAMED(IORING_OP_CONNECT),  NAMED(IORING_OP_RECV),         NAMED(IORING_OP_SEND),
+    NAMED(IORING_OP_SENDMSG),  NAMED(IORING_OP_ASYNC_CANCEL),
 };
 #undef NAMED
 
@@ -148,7 +147,9 @@ bool has_seccomp_filter() {
   return false;
 }
 
-std::string list_text(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
+std::string list_text(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 // io_uring_setup was refused even without flags.
 std::string setup_refused(const ProbeFacts& f) {
@@ -169,16 +170,18 @@ std::string setup_refused(const ProbeFacts& f) {
     return fmt::format("kernel {} has no io_uring (CONFIG_IO_URING); Linux 6.1 or later with it is needed",
                        f.kernel_release);
   if (e == EPERM || e == EACCES)
-    return fmt::format("io_uring_setup is forbidden ({}) by a security module or a container; {}", strerror(e),
-                       filter_cure);
+    return fmt::format("io_uring_setup is forbidden ({}) by a security module or a container; {}",
+                       strerror(e), filter_cure);
   if (e == ENOMEM)
-    return fmt::format("io_uring_setup had no memory: RLIMIT_MEMLOCK is {} bytes, raise it (systemd "
-                       "LimitMEMLOCK=, ulimit -l) and look at the memory limit of the control group",
-                       f.memlock_bytes_max);
+    return fmt::format(
+        "io_uring_setup had no memory: RLIMIT_MEMLOCK is {} bytes, raise it (systemd "
+        "LimitMEMLOCK=, ulimit -l) and look at the memory limit of the control group",
+        f.memlock_bytes_max);
   if (e == EMFILE || e == ENFILE)
-    return fmt::format("io_uring_setup had no file descriptor: RLIMIT_NOFILE allows {}, raise it (systemd "
-                       "LimitNOFILE=, ulimit -n)",
-                       f.files_max);
+    return fmt::format(
+        "io_uring_setup had no file descriptor: RLIMIT_NOFILE allows {}, raise it (systemd "
+        "LimitNOFILE=, ulimit -n)",
+        f.files_max);
   return fmt::format("io_uring_setup failed on kernel {}: {}", f.kernel_release, strerror(e));
 }
 
@@ -233,16 +236,18 @@ std::string probe_verdict(const ProbeFacts& f, uint64_t files_needed) {
     return setup_refused(same);
   }
   if (f.buffer_ring_errno != 0)
-    return fmt::format("io_uring cannot register receive buffers: {}; RLIMIT_MEMLOCK is {} bytes, raise it "
-                       "(systemd LimitMEMLOCK=, ulimit -l)",
-                       strerror(f.buffer_ring_errno), f.memlock_bytes_max);
+    return fmt::format(
+        "io_uring cannot register receive buffers: {}; RLIMIT_MEMLOCK is {} bytes, raise it "
+        "(systemd LimitMEMLOCK=, ulimit -l)",
+        strerror(f.buffer_ring_errno), f.memlock_bytes_max);
   if (f.multishot_errno != 0)
     return fmt::format("a multishot receive failed on kernel {}: {}", f.kernel_release,
                        strerror(f.multishot_errno));
   if (f.files_max < files_needed)
-    return fmt::format("RLIMIT_NOFILE allows {} open files and the configuration may use {}; raise it (systemd "
-                       "LimitNOFILE=, ulimit -n) or lower the connection limit",
-                       f.files_max, files_needed);
+    return fmt::format(
+        "RLIMIT_NOFILE allows {} open files and the configuration may use {}; raise it (systemd "
+        "LimitNOFILE=, ulimit -n) or lower the connection limit",
+        f.files_max, files_needed);
   return {};
 }
 

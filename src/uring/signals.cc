@@ -21,7 +21,7 @@ static sigset_t ours() {
 void Signals::block() {
   sigset_t s = ours();
   check(pthread_sigmask(SIG_BLOCK, &s, nullptr) == 0);
-  struct sigaction ignore {};
+  struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   check(sigaction(SIGPIPE, &ignore, nullptr) == 0);
 }

@@ -72,12 +72,15 @@ void UringStream::on_receive(int32_t result, uint32_t flags) {
 // The multishot is over: because of us, of the kernel's state of affairs, or of the connection.
 void UringStream::on_end(int32_t result) {
   switch (result) {
-    case -ENOBUFS: pool_.starve(*this); return;
+    case -ENOBUFS:
+      pool_.starve(*this);
+      return;
     case -ECANCELED:  // parked: recv() arms again, if it does not wait for us already
       if (queued_ <= queue_resume_at) arm();
       return;
     case -EINTR:
-    case -EAGAIN: break;
+    case -EAGAIN:
+      break;
     case 0:
       ended_ = true;
       end_ = {Errc::closed, 0, "recv: the peer closed"};

@@ -23,7 +23,7 @@ class UringStream final : public Stream, private RecvPool::Client {
   const Address& local() const override { return local_; }
 
  private:
-  static constexpr uint32_t queue_max = 32;      // chunks nobody read: above, receiving stops
+  static constexpr uint32_t queue_max = 32;       // chunks nobody read: above, receiving stops
   static constexpr uint32_t queue_resume_at = 8;  // and goes on when so few are left
 
   class Receive final : public Completion {

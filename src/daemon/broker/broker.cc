@@ -135,7 +135,9 @@ void Broker::save_new_groups() {
   if (groups.take_unsaved()) scope_.spawn(save_groups());
 }
 
-Task<void> Broker::save_groups() { [[maybe_unused]] auto saved = co_await groups.save(); }
+Task<void> Broker::save_groups() {
+  [[maybe_unused]] auto saved = co_await groups.save();
+}
 
 void Broker::closed(const std::shared_ptr<Connection>& c) {
   auto notify = [](const void* self, std::string_view group) {
@@ -155,7 +157,8 @@ void Broker::apply_config() {
 
 static void log_topic(const proto::TopicConfig& c) {
   log(LogLevel::notice, ids::topic_changed, "topic created or changed",
-      {{"TOPIC", c.topic_name}, {"QUEUES", fmt::format("{} read, {} write", c.read_queue_nums, c.write_queue_nums)}});
+      {{"TOPIC", c.topic_name},
+       {"QUEUES", fmt::format("{} read, {} write", c.read_queue_nums, c.write_queue_nums)}});
 }
 
 Task<Result<bool>> Broker::change_topic(proto::TopicConfig c) {
@@ -183,9 +186,13 @@ Task<void> Broker::ensure_topic(std::string name, int32_t queues, int32_t perm, 
   co_await registration.register_topic(std::move(c));
 }
 
-Task<void> Broker::save_topics() { [[maybe_unused]] auto saved = co_await topics.save(); }
+Task<void> Broker::save_topics() {
+  [[maybe_unused]] auto saved = co_await topics.save();
+}
 
-std::string Broker::unique_id() { return unique_ids_.next(wall_ms()); }
+std::string Broker::unique_id() {
+  return unique_ids_.next(wall_ms());
+}
 
 int Broker::delay_level_of(std::string_view text) const {
   if (text.empty()) return 0;
@@ -198,7 +205,8 @@ int Broker::delay_level_of(std::string_view text) const {
 
 Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& properties, int level, bool wait) {
   if (level > 0) {
-    for (std::string_view t : {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC, proto::prop::TIMER_DELIVER_MS})
+    for (std::string_view t :
+         {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC, proto::prop::TIMER_DELIVER_MS})
       proto::remove_property(properties, t);
     proto::set_property(properties, proto::prop::REAL_TOPIC, m.topic);
     proto::set_property(properties, proto::prop::REAL_QID, std::to_string(m.queue_id));
@@ -214,8 +222,10 @@ Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& prope
 
 Refusal refusal_of(const Broker& b, PutMessageStatus s) {
   switch (s) {
-    case PutMessageStatus::PUT_OK: return {ResponseCode::SUCCESS, {}};
-    case PutMessageStatus::FLUSH_DISK_TIMEOUT: return {ResponseCode::FLUSH_DISK_TIMEOUT, {}};
+    case PutMessageStatus::PUT_OK:
+      return {ResponseCode::SUCCESS, {}};
+    case PutMessageStatus::FLUSH_DISK_TIMEOUT:
+      return {ResponseCode::FLUSH_DISK_TIMEOUT, {}};
     case PutMessageStatus::MESSAGE_ILLEGAL:
     case PutMessageStatus::PROPERTIES_SIZE_EXCEEDED:
       return {ResponseCode::MESSAGE_ILLEGAL,
@@ -223,15 +233,18 @@ Refusal refusal_of(const Broker& b, PutMessageStatus s) {
                           "length limit {}B, msg properties length limit 32KB.",
                           b.config.maxMessageSize)};
     case PutMessageStatus::SERVICE_NOT_AVAILABLE:
-      return {ResponseCode::SERVICE_NOT_AVAILABLE,
-              fmt::format("service not available now: {}. It may be caused by one of the following reasons: the "
-                          "broker's disk is full, messages are put to the slave, message store has been shut down, etc.",
-                          b.store.not_writable_reason())};
+      return {
+          ResponseCode::SERVICE_NOT_AVAILABLE,
+          fmt::format(
+              "service not available now: {}. It may be caused by one of the following reasons: the "
+              "broker's disk is full, messages are put to the slave, message store has been shut down, etc.",
+              b.store.not_writable_reason())};
     case PutMessageStatus::CREATE_MAPPED_FILE_FAILED:
       return {ResponseCode::SYSTEM_ERROR, "create mapped file failed, server is busy or broken."};
     case PutMessageStatus::OS_PAGE_CACHE_BUSY:
       return {ResponseCode::SYSTEM_BUSY, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"};
-    case PutMessageStatus::UNKNOWN_ERROR: break;
+    case PutMessageStatus::UNKNOWN_ERROR:
+      break;
   }
   return {ResponseCode::SYSTEM_ERROR, "UNKNOWN_ERROR"};
 }

@@ -1,6 +1,6 @@
 // The broker: its tables, its services, and the steps that handlers share. Everything runs on one loop, the
-// store's. Handlers are free functions, a file a family (send_message.cc, pull_message.cc, …), bound to request
-// codes in routes.cc.
+// store's. Handlers are free functions, a file a family (send_message.cc, pull_message.cc, …), bound to
+// request codes in routes.cc.
 #pragma once
 
 #include <memory>
@@ -34,8 +34,8 @@ class Broker : public Service {
   Task<Result<void>> load();
   // Registers with the name servers, delivers delayed messages, saves offsets: until stop().
   void start();
-  // Answers waiting pulls, says goodbye to the name servers, ends its own tasks. Then close the connections and
-  // call save_all().
+  // Answers waiting pulls, says goodbye to the name servers, ends its own tasks. Then close the connections
+  // and call save_all().
   Task<void> stop();
   Task<void> save_all();
 
@@ -43,11 +43,12 @@ class Broker : public Service {
   void closed(const std::shared_ptr<Connection>& c) override;
 
   // ---- what handlers share ----
-  // Adds or changes a topic in the table; resolves when it is on disk and every name server knows it or failed.
-  // False: unchanged.
+  // Adds or changes a topic in the table; resolves when it is on disk and every name server knows it or
+  // failed. False: unchanged.
   Task<Result<bool>> change_topic(proto::TopicConfig c);
-  // A retry or dead-letter topic, created with these values when it is missing. Resolves when the name servers
-  // know it; it goes to disk soon after, because losing it loses nothing: the next use makes it again.
+  // A retry or dead-letter topic, created with these values when it is missing. Resolves when the name
+  // servers know it; it goes to disk soon after, because losing it loses nothing: the next use makes it
+  // again.
   Task<void> ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag = 0);
   // A group that find_or_create() made goes to disk soon.
   void save_new_groups();

@@ -16,7 +16,8 @@ namespace {
 
 std::string run_time_text(int64_t ms) {
   int64_t s = ms / 1000;
-  return fmt::format("[ {} days, {} hours, {} minutes, {} seconds ]", s / 86'400, s / 3'600 % 24, s / 60 % 60, s % 60);
+  return fmt::format("[ {} days, {} hours, {} minutes, {} seconds ]", s / 86'400, s / 3'600 % 24, s / 60 % 60,
+                     s % 60);
 }
 
 // Microseconds below which `share` of the values lie, from the histogram's powers of two.
@@ -30,12 +31,15 @@ double percentile_ms(const store::LatencyHistogram& h, double share) {
 }
 
 void add_disk(std::map<std::string, std::string, std::less<>>& t, const BrokerConfig& c, const DiskSpace& d) {
-  double ratio = d.total_bytes == 0 ? 0 : 1.0 - static_cast<double>(d.free_bytes) / static_cast<double>(d.total_bytes);
+  double ratio =
+      d.total_bytes == 0 ? 0 : 1.0 - static_cast<double>(d.free_bytes) / static_cast<double>(d.total_bytes);
   std::string path = c.storePathCommitLog.empty() ? c.storePathRootDir + "/commitlog" : c.storePathCommitLog;
-  t["commitLogDiskRatio"] = t["consumeQueueDiskRatio"] = t["commitLogDiskRatio_" + path] = fmt::format("{:.4f}", ratio);
+  t["commitLogDiskRatio"] = t["consumeQueueDiskRatio"] = t["commitLogDiskRatio_" + path] =
+      fmt::format("{:.4f}", ratio);
   constexpr double gib = 1024.0 * 1024 * 1024;
-  t["commitLogDirCapacity"] = fmt::format("Total : {:.1f} GiB, Free : {:.1f} GiB.", static_cast<double>(d.total_bytes) / gib,
-                                          static_cast<double>(d.free_bytes) / gib);
+  t["commitLogDirCapacity"] =
+      fmt::format("Total : {:.1f} GiB, Free : {:.1f} GiB.", static_cast<double>(d.total_bytes) / gib,
+                  static_cast<double>(d.free_bytes) / gib);
 }
 
 void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
@@ -43,13 +47,15 @@ void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
   t["putMessageTimesTotal"] = std::to_string(std::max<uint64_t>(1, s.puts));
   t["putMessageFailedTimes"] = std::to_string(s.put_failures);
   t["putMessageSizeTotal"] = std::to_string(s.put_bytes);
-  t["putMessageAverageSize"] = fmt::format("{:.1f}", s.puts == 0 ? 0.0 : static_cast<double>(s.put_bytes) / static_cast<double>(s.puts));
+  t["putMessageAverageSize"] = fmt::format(
+      "{:.1f}", s.puts == 0 ? 0.0 : static_cast<double>(s.put_bytes) / static_cast<double>(s.puts));
   t["putLatency99"] = fmt::format("{:.2f}", percentile_ms(s.log_write, 0.99));
   t["putLatency999"] = fmt::format("{:.2f}", percentile_ms(s.log_write, 0.999));
   t["commitLogMinOffset"] = std::to_string(b.store.min_physical_offset());
   t["commitLogMaxOffset"] = std::to_string(b.store.max_physical_offset());
   t["dispatchBehindBytes"] = std::to_string(b.store.max_physical_offset() - b.store.confirm_offset());
-  t["remainHowManyDataToFlush"] = fmt::format("{} B", b.store.max_physical_offset() - b.store.flushed_offset());
+  t["remainHowManyDataToFlush"] =
+      fmt::format("{} B", b.store.max_physical_offset() - b.store.flushed_offset());
   t["dispatchMaxBuffer"] = t["pageCacheLockTimeMills"] = "0";
 }
 
@@ -73,8 +79,8 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
   t["getTransferredTps"] = t["getTransferedTps"] = b.stats.rates(&Counters::get_transferred);
   t["msgPutTotalTodayNow"] = std::to_string(c.put_messages);
   t["msgGetTotalTodayNow"] = std::to_string(c.get_transferred);
-  for (const char* key : {"msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning", "msgGetTotalYesterdayMorning",
-                          "msgGetTotalTodayMorning"})
+  for (const char* key : {"msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning",
+                          "msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning"})
     t[key] = "0";
   add_store(t, b);
   int64_t earliest = -1;
@@ -89,7 +95,8 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
   t["earliestMessageTimeStamp"] = std::to_string(earliest);
   for (int level = 1; level <= b.delay_levels.count(); level++)
     t[fmt::format("scheduleMessageOffset_{}", level)] =
-        fmt::format("{},{}", b.schedule.offset_of(level), b.store.max_offset(proto::names::SCHEDULE_TOPIC_XXXX, level - 1));
+        fmt::format("{},{}", b.schedule.offset_of(level),
+                    b.store.max_offset(proto::names::SCHEDULE_TOPIC_XXXX, level - 1));
   auto space = co_await b.disk.space(b.config.storePathRootDir);
   if (space) add_disk(t, b.config, *space);
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
@@ -97,7 +104,8 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
 
 void get_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
   std::string body;
-  for (const auto& [key, value] : config_list(broker_config_table(), b.config)) body += key + "=" + value + "\n";
+  for (const auto& [key, value] : config_list(broker_config_table(), b.config))
+    body += key + "=" + value + "\n";
   std::string version = b.config_version.to_json();
   r.answer<proto::GetBrokerConfig>({version}, body);
 }
@@ -115,9 +123,11 @@ void update_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
     const ConfigKey<BrokerConfig>* k = config_find(table, key);
     if (k == nullptr) continue;  // as the reference: keys that it does not know are ignored
     if (!k->run_time && config_get(*k, b.config) != value)
-      return r.reply(ResponseCode::INVALID_PARAMETER,
-                     fmt::format("'{}' cannot be changed while the broker runs: set it in its configuration file and "
-                                 "restart it", key));
+      return r.reply(
+          ResponseCode::INVALID_PARAMETER,
+          fmt::format("'{}' cannot be changed while the broker runs: set it in its configuration file and "
+                      "restart it",
+                      key));
     std::string wrong = config_set(table, next, key, value);
     if (!wrong.empty()) return r.reply(ResponseCode::INVALID_PARAMETER, wrong);
   }

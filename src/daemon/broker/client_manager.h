@@ -1,6 +1,6 @@
-// Who is connected: producers and consumers by group, from their heartbeats. A client leaves by unregistering,
-// by closing its connection, or after channelExpiredTimeout without a heartbeat; the rest of its group is told
-// at once (NOTIFY_CONSUMER_IDS_CHANGED).
+// Who is connected: producers and consumers by group, from their heartbeats. A client leaves by
+// unregistering, by closing its connection, or after channelExpiredTimeout without a heartbeat; the rest of
+// its group is told at once (NOTIFY_CONSUMER_IDS_CHANGED).
 #pragma once
 
 #include <map>
@@ -44,14 +44,16 @@ class ClientManager {
   using ConsumerTable = TextMap<ConsumerGroupInfo>;
   using ProducerTable = TextMap<std::map<Connection*, ClientChannel>>;
 
-  // A heartbeat's entry. True: members or subscriptions changed. `without_sub` leaves subscriptions as they are.
+  // A heartbeat's entry. True: members or subscriptions changed. `without_sub` leaves subscriptions as they
+  // are.
   bool register_consumer(const proto::ConsumerData& data, const ClientChannel& channel, bool without_sub,
                          int32_t fingerprint, bool notify);
   void register_producer(std::string_view group, const ClientChannel& channel);
   void unregister_consumer(std::string_view group, Connection* c, bool notify);
   void unregister_producer(std::string_view group, Connection* c);
   // A closed connection leaves all groups. `notify_group` says whether a group's members are told.
-  void remove_connection(Connection* c, bool (*notify_group)(const void*, std::string_view), const void* context);
+  void remove_connection(Connection* c, bool (*notify_group)(const void*, std::string_view),
+                         const void* context);
   // Closes connections whose last heartbeat is older; they leave as any closed connection does.
   void close_silent(int64_t now_ns, int64_t timeout_ns);
 

@@ -53,11 +53,13 @@ Task<void> heart_beat(Broker& b, Request& r, proto::EmptyHeader) {
   }
   bool version2 = beat->heartbeat_fingerprint != 0, sub_change = !version2;
   for (const proto::ConsumerData& data : beat->consumers) {
-    if (b.config.rejectPullConsumerEnable && data.consume_type == proto::ConsumeType::CONSUME_ACTIVELY) continue;
+    if (b.config.rejectPullConsumerEnable && data.consume_type == proto::ConsumeType::CONSUME_ACTIVELY)
+      continue;
     const proto::SubscriptionGroupConfig* g = co_await prepare_group(b, data);
     if (g == nullptr || !r.connection().is_open()) continue;
     const ConsumerGroupInfo* before = b.clients.consumers(data.group_name);
-    if (version2) sub_change |= before == nullptr || before->heartbeat_fingerprint != beat->heartbeat_fingerprint;
+    if (version2)
+      sub_change |= before == nullptr || before->heartbeat_fingerprint != beat->heartbeat_fingerprint;
     b.clients.register_consumer(data, channel_of(b, r, beat->client_id), beat->without_sub,
                                 beat->heartbeat_fingerprint, g->notify_consumer_ids_changed_enable);
   }
@@ -89,14 +91,16 @@ void check_client_config(Broker&, Request& r, proto::EmptyHeader) {
 void get_consumer_list_by_group(Broker& b, Request& r, proto::GetConsumerListByGroupRequestHeader h) {
   const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
   if (g == nullptr)
-    return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("no consumer for this group, {}", h.consumer_group));
+    return r.reply(ResponseCode::SYSTEM_ERROR,
+                   fmt::format("no consumer for this group, {}", h.consumer_group));
   r.reply(ResponseCode::SUCCESS, {}, proto::ConsumerListBody{g->client_ids()}.to_json());
 }
 
 void lock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
   auto body = proto::LockBatchRequestBody::parse(r.frame().body_text());
   if (!body) return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
-  proto::LockBatchResponseBody granted{b.locks.lock(body->consumer_group, body->client_id, body->mq_set, b.now_ns())};
+  proto::LockBatchResponseBody granted{
+      b.locks.lock(body->consumer_group, body->client_id, body->mq_set, b.now_ns())};
   r.reply(ResponseCode::SUCCESS, {}, granted.to_json());
 }
 
@@ -110,7 +114,8 @@ void unlock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
 void get_consumer_connection_list(Broker& b, Request& r, proto::GetConsumerConnectionListRequestHeader h) {
   const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
   if (g == nullptr)
-    return r.reply(ResponseCode::CONSUMER_NOT_ONLINE, fmt::format("the consumer group[{}] not online", h.consumer_group));
+    return r.reply(ResponseCode::CONSUMER_NOT_ONLINE,
+                   fmt::format("the consumer group[{}] not online", h.consumer_group));
   proto::ConsumerConnection body;
   for (const auto& [c, channel] : g->channels) body.connection_set.push_back(shown(channel));
   body.subscription_table.insert(g->subscriptions.begin(), g->subscriptions.end());
@@ -123,7 +128,8 @@ void get_consumer_connection_list(Broker& b, Request& r, proto::GetConsumerConne
 void get_producer_connection_list(Broker& b, Request& r, proto::GetProducerConnectionListRequestHeader h) {
   auto it = b.clients.all_producers().find(h.producer_group);
   if (it == b.clients.all_producers().end())
-    return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("the producer group[{}] not exist", h.producer_group));
+    return r.reply(ResponseCode::SYSTEM_ERROR,
+                   fmt::format("the producer group[{}] not exist", h.producer_group));
   proto::ProducerConnection body;
   for (const auto& [c, channel] : it->second) body.connection_set.push_back(shown(channel));
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
@@ -151,8 +157,9 @@ Task<void> get_consumer_running_info(Broker& b, Request& r, proto::GetConsumerRu
   proto::GetConsumerRunningInfo::append_request(frame, opaque, h, r.frame().body_text());
   auto answer = co_await client->call(std::move(frame), opaque, b.now_ns() + relay_timeout_ns);
   if (!answer)
-    co_return r.reply(ResponseCode::CONSUME_MSG_TIMEOUT,
-                      fmt::format("consumer <{}> <{}> {}", h.consumer_group, h.client_id, to_string(answer.error())));
+    co_return r.reply(
+        ResponseCode::CONSUME_MSG_TIMEOUT,
+        fmt::format("consumer <{}> <{}> {}", h.consumer_group, h.client_id, to_string(answer.error())));
   r.reply((*answer)->command.response_code(), (*answer)->command.remark, (*answer)->frame.body_text());
 }
 

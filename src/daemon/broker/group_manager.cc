@@ -44,10 +44,10 @@ bool GroupManager::remove(std::string_view group, int64_t now_ms) {
 }
 
 void GroupManager::add_system_groups(int64_t now_ms) {
-  for (std::string_view g :
-       {names::TOOLS_CONSUMER, names::FILTERSRV_CONSUMER, names::SELF_TEST_C_GROUP, std::string_view("CID_ONS-HTTP-PROXY"),
-        std::string_view("CID_ONSAPI_PULL"), std::string_view("CID_ONSAPI_PERMISSION"),
-        std::string_view("CID_ONSAPI_OWNER"), names::CID_RMQ_SYS_TRANS}) {
+  for (std::string_view g : {names::TOOLS_CONSUMER, names::FILTERSRV_CONSUMER, names::SELF_TEST_C_GROUP,
+                             std::string_view("CID_ONS-HTTP-PROXY"), std::string_view("CID_ONSAPI_PULL"),
+                             std::string_view("CID_ONSAPI_PERMISSION"), std::string_view("CID_ONSAPI_OWNER"),
+                             names::CID_RMQ_SYS_TRANS}) {
     if (find(g) != nullptr) continue;
     proto::SubscriptionGroupConfig c;
     c.group_name = std::string(g);
@@ -63,7 +63,9 @@ proto::SubscriptionGroupWrapper GroupManager::snapshot() const {
   return w;
 }
 
-std::string GroupManager::render() const { return snapshot().to_json(proto::JsonStyle::pretty); }
+std::string GroupManager::render() const {
+  return snapshot().to_json(proto::JsonStyle::pretty);
+}
 
 Result<void> GroupManager::parse(std::string_view text) {
   TRY_VAR(w, proto::SubscriptionGroupWrapper::parse(text));

@@ -16,14 +16,18 @@ using proto::ResponseCode;
 
 Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader) {
   auto c = proto::SubscriptionGroupConfig::parse(r.frame().body_text());
-  if (!c) co_return r.reply(ResponseCode::INVALID_PARAMETER, std::string("the group's configuration cannot be read: ") + c.error().where);
-  if (auto wrong = proto::invalid_group_remark(c->group_name)) co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
+  if (!c)
+    co_return r.reply(ResponseCode::INVALID_PARAMETER,
+                      std::string("the group's configuration cannot be read: ") + c.error().where);
+  if (auto wrong = proto::invalid_group_remark(c->group_name))
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
   std::string name = c->group_name;
   if (b.groups.put(std::move(*c), b.wall_ms())) {
     log(LogLevel::notice, ids::group_changed, "consumer group created or changed",
         {{"GROUP", name}, {"CLIENT", r.connection().peer_text()}});
     auto saved = co_await b.groups.save();
-    if (!saved) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the group cannot be kept: " + to_string(saved.error()));
+    if (!saved)
+      co_return r.reply(ResponseCode::SYSTEM_ERROR, "the group cannot be kept: " + to_string(saved.error()));
   }
   r.reply(ResponseCode::SUCCESS);
 }
@@ -38,7 +42,9 @@ Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupReq
     log(LogLevel::notice, ids::group_changed, "consumer group deleted",
         {{"GROUP", h.group_name}, {"CLIENT", r.connection().peer_text()}});
     auto saved = co_await b.groups.save();
-    if (!saved) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the deletion cannot be kept: " + to_string(saved.error()));
+    if (!saved)
+      co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                        "the deletion cannot be kept: " + to_string(saved.error()));
   }
   r.reply(ResponseCode::SUCCESS);
 }
@@ -46,11 +52,13 @@ Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupReq
 void get_all_group_config(Broker& b, Request& r, proto::GetAllSubscriptionGroupRequestHeader h) {
   constexpr int32_t split_metadata_size = 2000;
   proto::SubscriptionGroupWrapper w = b.groups.snapshot();
-  proto::GetAllSubscriptionGroupResponseHeader answer{static_cast<int32_t>(w.subscription_group_table.size())};
+  proto::GetAllSubscriptionGroupResponseHeader answer{
+      static_cast<int32_t>(w.subscription_group_table.size())};
   if (h.group_seq || h.max_group_num || h.data_version) {
     int32_t from = std::max(0, h.group_seq.value_or(0));
     int32_t most = std::clamp(h.max_group_num.value_or(split_metadata_size), 1, split_metadata_size);
-    auto asked = h.data_version ? proto::DataVersion::parse(*h.data_version) : Result<proto::DataVersion>(w.data_version);
+    auto asked = h.data_version ? proto::DataVersion::parse(*h.data_version)
+                                : Result<proto::DataVersion>(w.data_version);
     if (!asked || *asked != w.data_version) from = 0;
     proto::SubscriptionGroupTable part;
     int32_t i = 0;
@@ -66,7 +74,8 @@ void get_all_group_config(Broker& b, Request& r, proto::GetAllSubscriptionGroupR
 void get_group_config(Broker& b, Request& r, proto::GetSubscriptionGroupConfigRequestHeader h) {
   const auto* g = b.groups.find(h.group);
   if (g == nullptr)
-    return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, fmt::format("No group in this broker. group: {}", h.group));
+    return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+                   fmt::format("No group in this broker. group: {}", h.group));
   r.reply(ResponseCode::SUCCESS, {}, g->to_json());
 }
 
@@ -96,7 +105,8 @@ Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsReques
       o.consumer_offset = std::max<int64_t>(0, b.offsets.query(h.consumer_group, topic, q).value_or(0));
       o.pull_offset = std::max(o.consumer_offset, b.offsets.pulled(h.consumer_group, topic, q));
       if (o.consumer_offset > 0)
-        o.last_timestamp_ms = std::max<int64_t>(0, co_await b.store.store_time(topic, q, o.consumer_offset - 1));
+        o.last_timestamp_ms =
+            std::max<int64_t>(0, co_await b.store.store_time(topic, q, o.consumer_offset - 1));
       body.offset_table[{topic, b.config.brokerName, q}] = o;
     }
   }
@@ -119,7 +129,8 @@ void query_topics_by_consumer(Broker& b, Request& r, proto::QueryTopicsByConsume
   r.reply(ResponseCode::SUCCESS, {}, list.to_json());
 }
 
-void query_subscription_by_consumer(Broker& b, Request& r, proto::QuerySubscriptionByConsumerRequestHeader h) {
+void query_subscription_by_consumer(Broker& b, Request& r,
+                                    proto::QuerySubscriptionByConsumerRequestHeader h) {
   proto::QuerySubscriptionResponseBody body;
   body.group = std::string(h.group);
   body.topic = std::string(h.topic.value_or(std::string_view{}));

@@ -18,7 +18,8 @@ class LockManager {
   // The queues of `wanted` that `client_id` owns now.
   std::vector<proto::MessageQueue> lock(std::string_view group, std::string_view client_id,
                                         const std::vector<proto::MessageQueue>& wanted, int64_t now_ns);
-  void unlock(std::string_view group, std::string_view client_id, const std::vector<proto::MessageQueue>& queues);
+  void unlock(std::string_view group, std::string_view client_id,
+              const std::vector<proto::MessageQueue>& queues);
   // True: somebody of the group holds a lock that has not run out.
   bool any_held(std::string_view group, int64_t now_ns) const;
   // Drops what ran out.

@@ -20,8 +20,8 @@ class LongPolling : public store::ArrivalListener {
   // False: no more may wait now.
   bool has_room() const { return waiting_ < limits::waiting_pulls_max; }
   // `filter` (null: everything) decides which arrivals wake; it must outlive the wait.
-  Task<PollEnd> wait(Connection& c, std::string_view topic, int32_t queue_id, const store::MessageFilter* filter,
-                     int64_t deadline_ns);
+  Task<PollEnd> wait(Connection& c, std::string_view topic, int32_t queue_id,
+                     const store::MessageFilter* filter, int64_t deadline_ns);
   void on_arrival(const store::Arrival& a) override;
   void wake_all();
   uint32_t waiting() const { return waiting_; }

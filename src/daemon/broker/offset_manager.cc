@@ -25,7 +25,8 @@ bool splits_to(std::string_view key, std::string_view* topic, std::string_view* 
 }
 }  // namespace
 
-const OffsetManager::Queues* OffsetManager::find(const Table& t, std::string_view group, std::string_view topic) {
+const OffsetManager::Queues* OffsetManager::find(const Table& t, std::string_view group,
+                                                 std::string_view topic) {
   auto it = t.find(key_of(group, topic));
   return it == t.end() ? nullptr : &it->second;
 }
@@ -65,7 +66,8 @@ const OffsetManager::Queues* OffsetManager::queues(std::string_view group, std::
   return find(offsets_, group, topic);
 }
 
-void OffsetManager::set_reset(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset) {
+void OffsetManager::set_reset(std::string_view group, std::string_view topic, int32_t queue_id,
+                              int64_t offset) {
   make(resets_, group, topic)[queue_id] = offset;
   make(offsets_, group, topic)[queue_id] = offset;
   dirty_ = true;
@@ -145,7 +147,9 @@ proto::ConsumerOffsetWrapper OffsetManager::snapshot() const {
   return w;
 }
 
-std::string OffsetManager::render() const { return snapshot().to_json(proto::JsonStyle::pretty); }
+std::string OffsetManager::render() const {
+  return snapshot().to_json(proto::JsonStyle::pretty);
+}
 
 Result<void> OffsetManager::parse(std::string_view text) {
   TRY_VAR(w, proto::ConsumerOffsetWrapper::parse(text));

@@ -34,9 +34,12 @@ void update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRe
   if (b.topics.find(h.topic) == nullptr)
     return r.reply(ResponseCode::TOPIC_NOT_EXIST, fmt::format("Topic {} not exist!", h.topic));
   if (b.groups.find(h.consumer_group) == nullptr)
-    return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, fmt::format("Group {} not exist!", h.consumer_group));
-  if (!h.queue_id) return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("QueueId is null, topic is {}", h.topic));
-  if (!h.commit_offset) return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("Offset is null, topic is {}", h.topic));
+    return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+                   fmt::format("Group {} not exist!", h.consumer_group));
+  if (!h.queue_id)
+    return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("QueueId is null, topic is {}", h.topic));
+  if (!h.commit_offset)
+    return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("Offset is null, topic is {}", h.topic));
   bool counted = b.offsets.commit(h.consumer_group, h.topic, *h.queue_id, *h.commit_offset);
   r.reply(ResponseCode::SUCCESS, counted ? "" : "Offset has been previously reset");
 }
@@ -51,7 +54,8 @@ void get_min_offset(Broker& b, Request& r, proto::GetMinOffsetRequestHeader h) {
 
 Task<void> search_offset_by_timestamp(Broker& b, Request& r, proto::SearchOffsetRequestHeader h) {
   std::string boundary(h.boundary_type.value_or("lower"));
-  std::transform(boundary.begin(), boundary.end(), boundary.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(boundary.begin(), boundary.end(), boundary.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   int64_t offset = co_await b.store.search_offset(h.topic, h.queue_id, h.timestamp,
                                                   boundary == "upper" ? Boundary::UPPER : Boundary::LOWER);
   r.answer<proto::SearchOffsetByTimestamp>({offset});
@@ -72,8 +76,10 @@ void get_all_delay_offset(Broker& b, Request& r, proto::EmptyHeader) {
 
 void clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h) {
   std::vector<std::string> topics;
-  if (h.topic && !h.topic->empty()) topics.emplace_back(*h.topic);
-  else topics = b.offsets.topics_of(h.src_group);
+  if (h.topic && !h.topic->empty())
+    topics.emplace_back(*h.topic);
+  else
+    topics = b.offsets.topics_of(h.src_group);
   for (const std::string& t : topics) {
     if (b.topics.find(t) == nullptr || proto::is_retry_topic(t)) continue;
     b.offsets.copy(h.src_group, h.dest_group, t);
@@ -94,8 +100,9 @@ Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h
     if (only >= 0 && h.offset.value_or(-1) >= 0) {
       target = *h.offset;
       if (target < min || target > max + 1)
-        co_return r.reply(ResponseCode::SYSTEM_ERROR,
-                          fmt::format("Target offset {} not in consume queue range [{}-{}]", target, min, max));
+        co_return r.reply(
+            ResponseCode::SYSTEM_ERROR,
+            fmt::format("Target offset {} not in consume queue range [{}-{}]", target, min, max));
     } else if (h.timestamp >= 0) {
       target = co_await b.store.search_offset(h.topic, q, h.timestamp, Boundary::LOWER);
     }

@@ -28,7 +28,9 @@ Task<Result<void>> PersistedTable::save() {
   co_return Result<void>{};
 }
 
-static bool is_json(std::string_view text) { return proto::normalise_fastjson(text).has_value(); }
+static bool is_json(std::string_view text) {
+  return proto::normalise_fastjson(text).has_value();
+}
 
 Task<Result<void>> PersistedTable::load() {
   auto file = co_await store::load_file(disk_, path_, is_json);

@@ -1,5 +1,5 @@
-// PULL_MESSAGE and LITE_PULL_MESSAGE: checks in RocketMQ's order (remoting.md 12.3), the filter, one read of the
-// store; nothing found and allowed to wait: long polling, then the read again. And VIEW_MESSAGE_BY_ID.
+// PULL_MESSAGE and LITE_PULL_MESSAGE: checks in RocketMQ's order (remoting.md 12.3), the filter, one read of
+// the store; nothing found and allowed to wait: long polling, then the read again. And VIEW_MESSAGE_BY_ID.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,8 @@ class TagFilter : public store::MessageFilter {
 
 constexpr const char* faq = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.";
 
-void refuse(Request& r, ResponseCode code, std::string_view remark, std::optional<int32_t> forbidden_type = {}) {
+void refuse(Request& r, ResponseCode code, std::string_view remark,
+            std::optional<int32_t> forbidden_type = {}) {
   proto::PullMessageResponseHeader h;
   h.forbidden_type = forbidden_type;
   r.answer<proto::PullMessage>(code, h, remark);
@@ -55,7 +56,8 @@ bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHea
       return false;
     }
     if (!s->is_tag_type()) {
-      refuse(r, ResponseCode::SYSTEM_ERROR, "The broker does not support consumer to filter message by " + std::string(type));
+      refuse(r, ResponseCode::SYSTEM_ERROR,
+             "The broker does not support consumer to filter message by " + std::string(type));
       return false;
     }
     filter.want(*s);
@@ -73,7 +75,8 @@ bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHea
   }
   const proto::SubscriptionData* s = g->subscription(h.topic);
   if (s == nullptr) {
-    refuse(r, ResponseCode::SUBSCRIPTION_NOT_EXIST, std::string("the consumer's subscription not exist") + faq);
+    refuse(r, ResponseCode::SUBSCRIPTION_NOT_EXIST,
+           std::string("the consumer's subscription not exist") + faq);
     return false;
   }
   if (s->sub_version < h.sub_version) {
@@ -92,7 +95,8 @@ bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHea
 // Group, topic, queue, subscription. False: answered.
 bool check_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h, TagFilter& filter) {
   if (!proto::perm::is_readable(static_cast<int32_t>(b.config.brokerPermission))) {
-    refuse(r, ResponseCode::NO_PERMISSION, fmt::format("the broker[{}] pulling message is forbidden", b.config.brokerIP1), 1);
+    refuse(r, ResponseCode::NO_PERMISSION,
+           fmt::format("the broker[{}] pulling message is forbidden", b.config.brokerIP1), 1);
     return false;
   }
   const auto* group = b.groups.find_or_create(h.consumer_group, b.wall_ms());
@@ -109,24 +113,27 @@ bool check_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h,
   }
   const proto::TopicConfig* topic = b.topics.find(h.topic);
   if (topic == nullptr) {
-    refuse(r, ResponseCode::TOPIC_NOT_EXIST, fmt::format("topic[{}] not exist, apply first please!{}", h.topic, faq));
+    refuse(r, ResponseCode::TOPIC_NOT_EXIST,
+           fmt::format("topic[{}] not exist, apply first please!{}", h.topic, faq));
     return false;
   }
   if (!proto::perm::is_readable(topic->perm)) {
-    refuse(r, ResponseCode::NO_PERMISSION, fmt::format("the topic[{}] pulling message is forbidden", h.topic), 3);
+    refuse(r, ResponseCode::NO_PERMISSION, fmt::format("the topic[{}] pulling message is forbidden", h.topic),
+           3);
     return false;
   }
   if (h.queue_id < 0 || h.queue_id >= topic->read_queue_nums) {
     refuse(r, ResponseCode::INVALID_PARAMETER,
-           fmt::format("queueId[{}] is illegal, topic:[{}] topicConfig.readQueueNums:[{}] consumer:[{}]", h.queue_id,
-                       h.topic, topic->read_queue_nums, r.connection().peer_text()));
+           fmt::format("queueId[{}] is illegal, topic:[{}] topicConfig.readQueueNums:[{}] consumer:[{}]",
+                       h.queue_id, h.topic, topic->read_queue_nums, r.connection().peer_text()));
     return false;
   }
   if (!find_subscription(b, r, h, *group, filter)) return false;
   if (b.config.rejectPullConsumerEnable) {
     const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
     if (g == nullptr || !g->channels.contains(&r.connection())) {
-      refuse(r, ResponseCode::SUBSCRIPTION_NOT_EXIST, std::string("the consumer's group info not exist") + faq);
+      refuse(r, ResponseCode::SUBSCRIPTION_NOT_EXIST,
+             std::string("the consumer's group info not exist") + faq);
       return false;
     }
   }
@@ -135,22 +142,27 @@ bool check_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h,
 
 ResponseCode code_of(GetMessageStatus s, int64_t asked_offset) {
   switch (s) {
-    case GetMessageStatus::FOUND: return ResponseCode::SUCCESS;
+    case GetMessageStatus::FOUND:
+      return ResponseCode::SUCCESS;
     case GetMessageStatus::NO_MATCHED_MESSAGE:
-    case GetMessageStatus::MESSAGE_WAS_REMOVING: return ResponseCode::PULL_RETRY_IMMEDIATELY;
+    case GetMessageStatus::MESSAGE_WAS_REMOVING:
+      return ResponseCode::PULL_RETRY_IMMEDIATELY;
     case GetMessageStatus::NO_MATCHED_LOGIC_QUEUE:
     case GetMessageStatus::NO_MESSAGE_IN_QUEUE:
       return asked_offset != 0 ? ResponseCode::PULL_OFFSET_MOVED : ResponseCode::PULL_NOT_FOUND;
     case GetMessageStatus::OFFSET_FOUND_NULL:
-    case GetMessageStatus::OFFSET_OVERFLOW_ONE: return ResponseCode::PULL_NOT_FOUND;
+    case GetMessageStatus::OFFSET_OVERFLOW_ONE:
+      return ResponseCode::PULL_NOT_FOUND;
     case GetMessageStatus::OFFSET_OVERFLOW_BADLY:
     case GetMessageStatus::OFFSET_TOO_SMALL:
-    case GetMessageStatus::OFFSET_RESET: return ResponseCode::PULL_OFFSET_MOVED;
+    case GetMessageStatus::OFFSET_RESET:
+      return ResponseCode::PULL_OFFSET_MOVED;
   }
   return ResponseCode::SYSTEM_ERROR;
 }
 
-void answer_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h, store::GetMessageResult& g) {
+void answer_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h,
+                 store::GetMessageResult& g) {
   proto::PullMessageResponseHeader header;
   header.next_begin_offset = g.next_begin_offset;
   header.min_offset = g.min_offset;
@@ -220,7 +232,8 @@ Task<void> lite_pull_message(Broker& b, Request& r, proto::PullMessageRequestHea
 Task<void> view_message_by_id(Broker& b, Request& r, proto::ViewMessageRequestHeader h) {
   auto record = co_await b.store.record_at(h.offset);
   if (!record)
-    co_return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("can not find message by the offset, {}", h.offset));
+    co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                      fmt::format("can not find message by the offset, {}", h.offset));
   size_t bytes = record->bytes().size();
   std::vector<store::LogExtent> body;
   body.push_back(std::move(*record));

@@ -18,7 +18,9 @@ Registration::Registration(Broker& broker, Net& net) : broker_(broker) {
   }
 }
 
-void Registration::start(Scope& scope) { scope.spawn(loop()); }
+void Registration::start(Scope& scope) {
+  scope.spawn(loop());
+}
 
 Task<void> Registration::loop() {
   while (!broker_.stopping.is_set()) {
@@ -42,7 +44,8 @@ std::string Registration::body_of(const proto::TopicConfig* only) const {
     w = broker_.topics.snapshot();
   }
   // A broker that may not be read or written shows that in each of its topics.
-  int32_t allowed = static_cast<int32_t>(broker_.config.brokerPermission) | proto::perm::inherit | proto::perm::priority;
+  int32_t allowed =
+      static_cast<int32_t>(broker_.config.brokerPermission) | proto::perm::inherit | proto::perm::priority;
   for (auto& [name, c] : w.topic_config_table) c.perm &= allowed;
   w.mapping_data_version = proto::DataVersion{};
   w.topic_queue_mapping_info_map = w.topic_queue_mapping_detail_map = "{}";
@@ -119,7 +122,8 @@ Task<void> Registration::unregister_at(Server& s) {
   h.broker_id = c.brokerId;
   int64_t deadline = Loop::current().now_ns() + 3 * ns_per_s;
   auto answer = co_await s.client.call<proto::UnregisterBroker>(h, {}, deadline);
-  if (!answer) log(LogLevel::debug, "a name server did not take our goodbye", {{"NAMESRV", s.client.address()}});
+  if (!answer)
+    log(LogLevel::debug, "a name server did not take our goodbye", {{"NAMESRV", s.client.address()}});
 }
 
 Task<void> Registration::unregister_all() {

@@ -12,7 +12,7 @@ namespace rmq::broker {
 // A plain send to %RETRY%group. Nothing: the group does not exist. Empty: it stays a retry. Else the
 // dead-letter topic, which exists then; `properties` has lost its delay.
 Task<std::optional<std::string>> route_retry(Broker& b, int32_t client_version,
-                                             const proto::SendMessageRequestHeader& h, std::string& properties,
-                                             int32_t reconsume_times);
+                                             const proto::SendMessageRequestHeader& h,
+                                             std::string& properties, int32_t reconsume_times);
 
 }  // namespace rmq::broker

@@ -12,54 +12,54 @@ using namespace proto;
 
 using Served = RouteList<
     // messages
-    Route<SendMessage, send_message>,                                   //
-    Route<SendMessageV2, send_message>,                                 //
-    Route<SendBatchMessage, send_batch_message>,                        //
-    Route<ConsumerSendMsgBack, consumer_send_msg_back>,                 //
-    Route<PullMessage, pull_message>,                                   //
-    Route<LitePullMessage, lite_pull_message>,                          //
-    Route<ViewMessageById, view_message_by_id>,                         //
+    Route<SendMessage, send_message>,                    //
+    Route<SendMessageV2, send_message>,                  //
+    Route<SendBatchMessage, send_batch_message>,         //
+    Route<ConsumerSendMsgBack, consumer_send_msg_back>,  //
+    Route<PullMessage, pull_message>,                    //
+    Route<LitePullMessage, lite_pull_message>,           //
+    Route<ViewMessageById, view_message_by_id>,          //
     // offsets
-    Route<QueryConsumerOffset, query_consumer_offset>,                  //
-    Route<UpdateConsumerOffset, update_consumer_offset>,                //
-    Route<GetMaxOffset, get_max_offset>,                                //
-    Route<GetMinOffset, get_min_offset>,                                //
-    Route<SearchOffsetByTimestamp, search_offset_by_timestamp>,         //
-    Route<GetEarliestMsgStoretime, get_earliest_msg_storetime>,         //
-    Route<GetAllConsumerOffset, get_all_consumer_offset>,               //
-    Route<GetAllDelayOffset, get_all_delay_offset>,                     //
-    Route<CloneGroupOffset, clone_group_offset>,                        //
-    Route<InvokeBrokerToResetOffset, reset_offset>,                     //
+    Route<QueryConsumerOffset, query_consumer_offset>,           //
+    Route<UpdateConsumerOffset, update_consumer_offset>,         //
+    Route<GetMaxOffset, get_max_offset>,                         //
+    Route<GetMinOffset, get_min_offset>,                         //
+    Route<SearchOffsetByTimestamp, search_offset_by_timestamp>,  //
+    Route<GetEarliestMsgStoretime, get_earliest_msg_storetime>,  //
+    Route<GetAllConsumerOffset, get_all_consumer_offset>,        //
+    Route<GetAllDelayOffset, get_all_delay_offset>,              //
+    Route<CloneGroupOffset, clone_group_offset>,                 //
+    Route<InvokeBrokerToResetOffset, reset_offset>,              //
     // clients
-    Route<HeartBeat, heart_beat>,                                       //
-    Route<UnregisterClient, unregister_client>,                         //
-    Route<CheckClientConfig, check_client_config>,                      //
-    Route<GetConsumerListByGroup, get_consumer_list_by_group>,          //
-    Route<LockBatchMq, lock_batch_mq>,                                  //
-    Route<UnlockBatchMq, unlock_batch_mq>,                              //
-    Route<GetConsumerConnectionList, get_consumer_connection_list>,     //
-    Route<GetProducerConnectionList, get_producer_connection_list>,     //
-    Route<GetAllProducerInfo, get_all_producer_info>,                   //
-    Route<GetConsumerRunningInfo, get_consumer_running_info>,           //
+    Route<HeartBeat, heart_beat>,                                    //
+    Route<UnregisterClient, unregister_client>,                      //
+    Route<CheckClientConfig, check_client_config>,                   //
+    Route<GetConsumerListByGroup, get_consumer_list_by_group>,       //
+    Route<LockBatchMq, lock_batch_mq>,                               //
+    Route<UnlockBatchMq, unlock_batch_mq>,                           //
+    Route<GetConsumerConnectionList, get_consumer_connection_list>,  //
+    Route<GetProducerConnectionList, get_producer_connection_list>,  //
+    Route<GetAllProducerInfo, get_all_producer_info>,                //
+    Route<GetConsumerRunningInfo, get_consumer_running_info>,        //
     // topics
-    Route<UpdateAndCreateTopic, update_and_create_topic>,               //
-    Route<DeleteTopicInBroker, delete_topic>,                           //
-    Route<GetAllTopicConfig, get_all_topic_config>,                     //
-    Route<GetTopicConfig, get_topic_config>,                            //
-    Route<GetTopicStatsInfo, get_topic_stats_info>,                     //
-    Route<GetSystemTopicListFromBroker, get_system_topic_list>,         //
+    Route<UpdateAndCreateTopic, update_and_create_topic>,        //
+    Route<DeleteTopicInBroker, delete_topic>,                    //
+    Route<GetAllTopicConfig, get_all_topic_config>,              //
+    Route<GetTopicConfig, get_topic_config>,                     //
+    Route<GetTopicStatsInfo, get_topic_stats_info>,              //
+    Route<GetSystemTopicListFromBroker, get_system_topic_list>,  //
     // groups
-    Route<UpdateAndCreateSubscriptiongroup, update_and_create_group>,   //
-    Route<DeleteSubscriptiongroup, delete_group>,                       //
-    Route<GetAllSubscriptiongroupConfig, get_all_group_config>,         //
-    Route<GetSubscriptiongroupConfig, get_group_config>,                //
-    Route<GetConsumeStats, get_consume_stats>,                          //
-    Route<QueryTopicConsumeByWho, query_topic_consume_by_who>,          //
-    Route<QueryTopicsByConsumer, query_topics_by_consumer>,             //
-    Route<QuerySubscriptionByConsumer, query_subscription_by_consumer>, //
+    Route<UpdateAndCreateSubscriptiongroup, update_and_create_group>,    //
+    Route<DeleteSubscriptiongroup, delete_group>,                        //
+    Route<GetAllSubscriptiongroupConfig, get_all_group_config>,          //
+    Route<GetSubscriptiongroupConfig, get_group_config>,                 //
+    Route<GetConsumeStats, get_consume_stats>,                           //
+    Route<QueryTopicConsumeByWho, query_topic_consume_by_who>,           //
+    Route<QueryTopicsByConsumer, query_topics_by_consumer>,              //
+    Route<QuerySubscriptionByConsumer, query_subscription_by_consumer>,  //
     // the broker
-    Route<GetBrokerRuntimeInfo, get_broker_runtime_info>,               //
-    Route<GetBrokerConfig, get_broker_config>,                          //
+    Route<GetBrokerRuntimeInfo, get_broker_runtime_info>,  //
+    Route<GetBrokerConfig, get_broker_config>,             //
     Route<UpdateBrokerConfig, update_broker_config>>;
 
 // Of other servers, or sent by brokers only.
@@ -81,14 +81,15 @@ using ToCome = CommandList<
     CleanExpiredConsumequeue, DeleteExpiredCommitlog, QueryConsumeQueue, QueryConsumeTimeSpan,
     UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
     GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData,
-    GetAllMessageRequestMode, UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo,
-    SetCommitlogReadMode, CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, GetTimerCheckPoint,
-    GetTimerMetrics, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser, AuthGetUser, AuthListUser,
-    AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl, AddBroker, RemoveBroker,
-    ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset, GetBrokerEpochCache, NotifyBrokerRoleChanged,
-    ControllerAlterSyncStateSet, ControllerElectMaster, ControllerRegisterBroker, ControllerGetReplicaInfo,
-    ControllerGetMetadataInfo, ControllerGetSyncStateData, UpdateControllerConfig, GetControllerConfig,
-    CleanBrokerData, ControllerGetNextBrokerId, ControllerApplyBrokerId>;
+    GetAllMessageRequestMode, UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig,
+    GetColdDataFlowCtrInfo, SetCommitlogReadMode, CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson,
+    GetTimerCheckPoint, GetTimerMetrics, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser,
+    AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl,
+    AddBroker, RemoveBroker, ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset,
+    GetBrokerEpochCache, NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster,
+    ControllerRegisterBroker, ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData,
+    UpdateControllerConfig, GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId,
+    ControllerApplyBrokerId>;
 
 using Table = Routes<Broker, Served, NotServed<NamesrvCommands, PopCommands, OfOthers, Obsolete, ToCome>>;
 

@@ -10,10 +10,10 @@
 namespace rmq::broker {
 
 namespace {
-constexpr int64_t idle_look_ns = 1 * ns_per_s;         // units may come from elsewhere than put()
-constexpr int64_t after_failure_ns = 10 * ns_per_s;    // DELAY_FOR_A_PERIOD
-constexpr int64_t save_interval_ns = 10 * ns_per_s;    // flushDelayOffsetInterval
-constexpr uint64_t moves_per_version = 200;            // delayOffsetUpdateVersionStep
+constexpr int64_t idle_look_ns = 1 * ns_per_s;       // units may come from elsewhere than put()
+constexpr int64_t after_failure_ns = 10 * ns_per_s;  // DELAY_FOR_A_PERIOD
+constexpr int64_t save_interval_ns = 10 * ns_per_s;  // flushDelayOffsetInterval
+constexpr uint64_t moves_per_version = 200;          // delayOffsetUpdateVersionStep
 }  // namespace
 
 Result<DelayLevels> DelayLevels::parse(std::string_view text) {
@@ -28,11 +28,20 @@ Result<DelayLevels> DelayLevels::parse(std::string_view text) {
     if (ec != std::errc{} || n <= 0 || end != item.data() + item.size() - 1)
       return fail(Errc::bad_input, "messageDelayLevel: each level is a number with s, m, h or d");
     switch (*end) {
-      case 's': n *= 1'000; break;
-      case 'm': n *= 60'000; break;
-      case 'h': n *= 3'600'000; break;
-      case 'd': n *= 86'400'000; break;
-      default: return fail(Errc::bad_input, "messageDelayLevel: the unit of a level is s, m, h or d");
+      case 's':
+        n *= 1'000;
+        break;
+      case 'm':
+        n *= 60'000;
+        break;
+      case 'h':
+        n *= 3'600'000;
+        break;
+      case 'd':
+        n *= 86'400'000;
+        break;
+      default:
+        return fail(Errc::bad_input, "messageDelayLevel: the unit of a level is s, m, h or d");
     }
     out.delay_ms.push_back(n);
   }
@@ -133,7 +142,9 @@ proto::DelayOffsetWrapper ScheduleService::snapshot() const {
   return w;
 }
 
-std::string ScheduleService::render() const { return snapshot().to_json(proto::JsonStyle::pretty); }
+std::string ScheduleService::render() const {
+  return snapshot().to_json(proto::JsonStyle::pretty);
+}
 
 Result<void> ScheduleService::parse(std::string_view text) {
   TRY_VAR(w, proto::DelayOffsetWrapper::parse(text));

@@ -1,6 +1,7 @@
-// Delayed messages by level. A message with DELAY=n lies in queue n-1 of SCHEDULE_TOPIC_XXXX, whose units hold
-// the time to deliver instead of a tags code; a task a level reads its queue in order and puts each message into
-// its real topic when its time has come. Progress is kept in delayOffset.json, by RocketMQ's rules.
+// Delayed messages by level. A message with DELAY=n lies in queue n-1 of SCHEDULE_TOPIC_XXXX, whose units
+// hold the time to deliver instead of a tags code; a task a level reads its queue in order and puts each
+// message into its real topic when its time has come. Progress is kept in delayOffset.json, by RocketMQ's
+// rules.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct DelayLevels {
 
 class ScheduleService : public PersistedTable {
  public:
-  ScheduleService(Broker& broker, Disk& disk, std::string path) : PersistedTable(disk, std::move(path)), broker_(broker) {}
+  ScheduleService(Broker& broker, Disk& disk, std::string path)
+      : PersistedTable(disk, std::move(path)), broker_(broker) {}
   // A task a level and one that saves; they end with the broker's `stopping`.
   void start(Scope& scope);
   // The queue offset from which the level goes on.

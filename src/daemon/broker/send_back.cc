@@ -47,7 +47,8 @@ BackMessage make_back(Broker& b, const proto::ConsumerSendMsgBackRequestHeader& 
     proto::set_property(m.properties, prop::DELAY, "0");
   } else {
     m.topic = proto::retry_topic_of(h.group);
-    m.queue_id = static_cast<int32_t>(Loop::current().random().below(static_cast<uint64_t>(g.retry_queue_nums)));
+    m.queue_id =
+        static_cast<int32_t>(Loop::current().random().below(static_cast<uint64_t>(g.retry_queue_nums)));
     int32_t level = h.delay_level == 0 ? first_retry_level + record.reconsume_times : h.delay_level;
     m.delay_level = std::min(level, b.delay_levels.count());
     proto::set_property(m.properties, prop::DELAY, std::to_string(level));
@@ -96,8 +97,8 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
 }
 
 Task<std::optional<std::string>> route_retry(Broker& b, int32_t client_version,
-                                             const proto::SendMessageRequestHeader& h, std::string& properties,
-                                             int32_t reconsume_times) {
+                                             const proto::SendMessageRequestHeader& h,
+                                             std::string& properties, int32_t reconsume_times) {
   std::string_view group = h.topic.substr(proto::names::retry_prefix.size());
   const proto::SubscriptionGroupConfig* g = b.groups.find_or_create(group, b.wall_ms());
   if (g == nullptr) co_return std::nullopt;

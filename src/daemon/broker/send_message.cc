@@ -17,15 +17,21 @@ using proto::ResponseCode;
 namespace prop = proto::prop;
 
 void refuse_unknown_topic(Request& r, std::string_view topic) {
-  r.reply(ResponseCode::TOPIC_NOT_EXIST,
-          fmt::format("topic[{}] not exist, apply first please!\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ "
-                      "for further details.", topic));
+  r.reply(
+      ResponseCode::TOPIC_NOT_EXIST,
+      fmt::format(
+          "topic[{}] not exist, apply first please!\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ "
+          "for further details.",
+          topic));
 }
 
 void refuse_unknown_group(Request& r, std::string_view group) {
-  r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
-          fmt::format("subscription group [{}] does not exist\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ "
-                      "for further details.", group));
+  r.reply(
+      ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+      fmt::format(
+          "subscription group [{}] does not exist\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ "
+          "for further details.",
+          group));
 }
 
 namespace {
@@ -46,7 +52,9 @@ struct SendProperties {
   bool timer = false;
   int delay_level = 0;  // -1: DELAY is not a number
 
-  std::string_view unique_key(std::string_view text) const { return text.substr(unique_key_at, unique_key_bytes); }
+  std::string_view unique_key(std::string_view text) const {
+    return text.substr(unique_key_at, unique_key_bytes);
+  }
   bool is_special() const { return transaction || timer || delay_level != 0; }
 };
 
@@ -58,18 +66,24 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
   proto::PropertyReader reader(from);
   proto::Property p;
   while (reader.next(&p)) {
-    if (p.name == prop::POP_CK || p.name == prop::CLUSTER || p.name == prop::MSG_REGION || p.name == prop::TRACE_ON)
+    if (p.name == prop::POP_CK || p.name == prop::CLUSTER || p.name == prop::MSG_REGION ||
+        p.name == prop::TRACE_ON)
       continue;
     if (p.name == prop::UNIQ_KEY) {
       out.unique_key_at = text.size() + p.name.size() + 1;
       out.unique_key_bytes = p.value.size();
     }
     proto::append_property(text, p.name, p.value);
-    if (p.name == prop::TAGS) out.tags_code = proto::tags_code_of(p.value);
-    else if (p.name == prop::WAIT) out.wait = p.value != "false";
-    else if (p.name == prop::TRAN_MSG) out.transaction = p.value == "true" || p.value == "TRUE";
-    else if (p.name == prop::DELAY) out.delay_level = b.delay_level_of(p.value);
-    else if (p.name.starts_with("TIMER_DEL")) out.timer = true;
+    if (p.name == prop::TAGS)
+      out.tags_code = proto::tags_code_of(p.value);
+    else if (p.name == prop::WAIT)
+      out.wait = p.value != "false";
+    else if (p.name == prop::TRAN_MSG)
+      out.transaction = p.value == "true" || p.value == "TRUE";
+    else if (p.name == prop::DELAY)
+      out.delay_level = b.delay_level_of(p.value);
+    else if (p.name.starts_with("TIMER_DEL"))
+      out.timer = true;
   }
   if (out.unique_key_bytes == 0) {
     std::string key = b.unique_id();
@@ -106,7 +120,8 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
       if (!pattern) {
         refuse(b, r, ResponseCode::TOPIC_NOT_EXIST,
                fmt::format("topic[{}] not exist, apply first please!\nSee "
-                           "https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.", h.topic));
+                           "https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
+                           h.topic));
         co_return false;
       }
       auto changed = co_await b.change_topic(std::move(*pattern));
@@ -114,29 +129,35 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
     }
     topic = b.topics.find(h.topic);
     if (!made || topic == nullptr) {
-      refuse(b, r, ResponseCode::SYSTEM_ERROR, "the topic could not be created: its configuration cannot be written");
+      refuse(b, r, ResponseCode::SYSTEM_ERROR,
+             "the topic could not be created: its configuration cannot be written");
       co_return false;
     }
   }
   if (!proto::perm::is_writeable(static_cast<int32_t>(b.config.brokerPermission)) && topic->order) {
-    refuse(b, r, ResponseCode::NO_PERMISSION, fmt::format("the broker[{}] sending message is forbidden", b.config.brokerIP1));
+    refuse(b, r, ResponseCode::NO_PERMISSION,
+           fmt::format("the broker[{}] sending message is forbidden", b.config.brokerIP1));
     co_return false;
   }
   if (h.queue_id >= std::max(topic->read_queue_nums, topic->write_queue_nums)) {
-    refuse(b, r, ResponseCode::INVALID_PARAMETER,
-           fmt::format("request queueId[{}] is illegal, TopicConfig [topicName={}, readQueueNums={}, writeQueueNums={}] "
-                       "Producer: {}", h.queue_id, h.topic, topic->read_queue_nums, topic->write_queue_nums,
-                       r.connection().peer_text()));
+    refuse(
+        b, r, ResponseCode::INVALID_PARAMETER,
+        fmt::format(
+            "request queueId[{}] is illegal, TopicConfig [topicName={}, readQueueNums={}, writeQueueNums={}] "
+            "Producer: {}",
+            h.queue_id, h.topic, topic->read_queue_nums, topic->write_queue_nums,
+            r.connection().peer_text()));
     co_return false;
   }
   *queue_id = h.queue_id;
   if (h.queue_id < 0)
-    *queue_id = static_cast<int32_t>(Loop::current().random().below(static_cast<uint64_t>(std::max(1, topic->write_queue_nums))));
+    *queue_id = static_cast<int32_t>(
+        Loop::current().random().below(static_cast<uint64_t>(std::max(1, topic->write_queue_nums))));
   co_return true;
 }
 
-void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std::string_view ids, int32_t queue_id,
-                 std::string_view unique_key, uint64_t messages) {
+void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std::string_view ids,
+                 int32_t queue_id, std::string_view unique_key, uint64_t messages) {
   Refusal outcome = refusal_of(b, put.status);
   bool stored = outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT;
   if (!stored) return refuse(b, r, outcome.code, outcome.remark);
@@ -151,7 +172,8 @@ void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std:
   r.answer<proto::SendMessage>(outcome.code, h, outcome.remark);
 }
 
-store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
+store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageRequestHeader& h,
+                            int32_t queue_id) {
   store::MessageIn m;
   m.topic = h.topic;
   m.queue_id = queue_id;
@@ -176,7 +198,8 @@ bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
     return true;
   }
   if (p.timer && p.delay_level == 0) {
-    refuse(b, r, ResponseCode::SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false");
+    refuse(b, r, ResponseCode::SYSTEM_ERROR,
+           "accurate timer message is not enabled, timerWheelEnable is false");
     return true;
   }
   return false;
@@ -191,8 +214,9 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   if (proto::is_retry_topic(h.topic)) {
     auto where = co_await route_retry(b, r.command.version, h, text, m.reconsume_times);
     if (!where) {
-      refuse(b, r, ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
-             fmt::format("subscription group not exist, {}", h.topic.substr(proto::names::retry_prefix.size())));
+      refuse(
+          b, r, ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+          fmt::format("subscription group not exist, {}", h.topic.substr(proto::names::retry_prefix.size())));
       co_return;
     }
     dlq = std::move(*where);
@@ -207,8 +231,10 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   int32_t shown_queue = m.queue_id;
   m.properties = text;
   store::PutMessageResult put;
-  if (p.delay_level == 0) put = co_await b.store.put(m, p.wait);
-  else put = co_await b.put(m, text, p.delay_level, p.wait);
+  if (p.delay_level == 0)
+    put = co_await b.store.put(m, p.wait);
+  else
+    put = co_await b.put(m, text, p.delay_level, p.wait);
   char id[proto::offset_id_text_v6];
   size_t n = proto::format_offset_id(b.store_id_host, put.physical_offset, id);
   answer_send(b, r, put, {id, n}, shown_queue, unique_key, 1);
@@ -216,7 +242,8 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
 
 Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
   if (proto::is_retry_topic(h.topic)) {
-    refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "batch request does not support retry group " + std::string(h.topic));
+    refuse(b, r, ResponseCode::MESSAGE_ILLEGAL,
+           "batch request does not support retry group " + std::string(h.topic));
     co_return;
   }
   if (r.body().size() > static_cast<size_t>(b.config.maxMessageSize))
@@ -251,8 +278,8 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
 
 // ---- the usual send ----------------------------------------------------------------------------------
 //
-// A single message to a topic that is there, without delay or transaction, is appended at once, and its frame is
-// given back before it waits for the disk: what waits is small, and thousands wait at a time.
+// A single message to a topic that is there, without delay or transaction, is appended at once, and its frame
+// is given back before it waits for the disk: what waits is small, and thousands wait at a time.
 
 struct AppendedSend {
   static constexpr size_t key_bytes_max = 64;
@@ -298,8 +325,10 @@ Task<void> send_the_long_way(Broker& b, Request& r, proto::SendMessageRequestHea
   int32_t queue_id = 0;
   bool good = co_await check_send(b, r, h, &queue_id);
   if (!good) co_return;
-  if (h.batch) co_await send_many(b, r, h, queue_id);
-  else co_await send_single(b, r, h, queue_id);
+  if (h.batch)
+    co_await send_many(b, r, h, queue_id);
+  else
+    co_await send_single(b, r, h, queue_id);
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 
 namespace rmq::broker {
 
-void BrokerStats::sample() { samples_[taken_++ % samples_kept] = now; }
+void BrokerStats::sample() {
+  samples_[taken_++ % samples_kept] = now;
+}
 
-double BrokerStats::rate(uint64_t Counters::*what, size_t seconds) const {
+double BrokerStats::rate(uint64_t Counters::* what, size_t seconds) const {
   size_t span = std::min({seconds, taken_ == 0 ? 0 : taken_ - 1, samples_kept - 1});
   if (span == 0) return 0;
   uint64_t last = samples_[(taken_ - 1) % samples_kept].*what;
@@ -16,7 +18,7 @@ double BrokerStats::rate(uint64_t Counters::*what, size_t seconds) const {
   return static_cast<double>(last - first) / static_cast<double>(span);
 }
 
-std::string BrokerStats::rates(uint64_t Counters::*what) const {
+std::string BrokerStats::rates(uint64_t Counters::* what) const {
   return fmt::format("{:.2f} {:.2f} {:.2f}", rate(what, 10), rate(what, 60), rate(what, 600));
 }
 

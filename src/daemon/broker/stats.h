@@ -10,7 +10,7 @@ namespace rmq::broker {
 struct Counters {
   uint64_t put_messages = 0;
   uint64_t put_failures = 0;
-  uint64_t get_found = 0;        // pulls that found something
+  uint64_t get_found = 0;  // pulls that found something
   uint64_t get_missed = 0;
   uint64_t get_transferred = 0;  // messages
 };
@@ -21,13 +21,13 @@ class BrokerStats {
 
   void sample();  // once a second
   // "a b c": per second over the last 10, 60 and 600 seconds (as far as there are samples).
-  std::string rates(uint64_t Counters::*what) const;
+  std::string rates(uint64_t Counters::* what) const;
   std::string total_get_rates() const;
-  double rate_10s(uint64_t Counters::*what) const { return rate(what, 10); }
+  double rate_10s(uint64_t Counters::* what) const { return rate(what, 10); }
 
  private:
   static constexpr size_t samples_kept = 601;
-  double rate(uint64_t Counters::*what, size_t seconds) const;
+  double rate(uint64_t Counters::* what, size_t seconds) const;
   std::array<Counters, samples_kept> samples_{};
   size_t taken_ = 0;
 };

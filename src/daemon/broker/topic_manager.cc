@@ -89,7 +89,8 @@ void TopicManager::add_system_topics(int64_t now_ms) {
   const int32_t rw = perm::read | perm::write;
   add_one(std::string(names::SELF_TEST_TOPIC), 1, rw);
   if (config_.autoCreateTopicEnable)
-    add_one(std::string(names::TBW102), static_cast<int32_t>(config_.defaultTopicQueueNums), rw | perm::inherit);
+    add_one(std::string(names::TBW102), static_cast<int32_t>(config_.defaultTopicQueueNums),
+            rw | perm::inherit);
   add_one(std::string(names::BenchmarkTest), 1024, rw);
   add_one(config_.brokerClusterName, 16, perm::inherit | (config_.clusterTopicEnable ? rw : 0));
   add_one(config_.brokerName, 1, perm::inherit | (config_.brokerTopicEnable ? rw : 0));
@@ -112,7 +113,9 @@ proto::TopicConfigSerializeWrapper TopicManager::snapshot() const {
   return w;
 }
 
-std::string TopicManager::render() const { return snapshot().to_json(proto::JsonStyle::pretty); }
+std::string TopicManager::render() const {
+  return snapshot().to_json(proto::JsonStyle::pretty);
+}
 
 Result<void> TopicManager::parse(std::string_view text) {
   TRY_VAR(w, proto::TopicConfigSerializeWrapper::parse(text));
@@ -134,7 +137,9 @@ struct AttributeRule {
 const AttributeRule attribute_rules[] = {
     {"queue.type", false, {"BatchCQ", "SimpleCQ", "RocksDBCQ"}},
     {"cleanup.policy", false, {"DELETE", "COMPACTION"}},
-    {"message.type", true, {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "LITE", "PRIORITY"}},
+    {"message.type",
+     true,
+     {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "LITE", "PRIORITY"}},
 };
 
 const AttributeRule* find_rule(std::string_view key) {
@@ -150,11 +155,13 @@ std::optional<std::string> split_item(std::string_view item, bool& deletes, std:
   if (eq != std::string_view::npos) {
     key = item.substr(0, eq);
     value = item.substr(eq + 1);
-    if (key.find('+') == std::string_view::npos) return "add/alter attribute format is wrong: " + std::string(key);
+    if (key.find('+') == std::string_view::npos)
+      return "add/alter attribute format is wrong: " + std::string(key);
     deletes = false;
   } else {
     key = item;
-    if (key.find('-') == std::string_view::npos) return "delete attribute format is wrong: " + std::string(key);
+    if (key.find('-') == std::string_view::npos)
+      return "delete attribute format is wrong: " + std::string(key);
     deletes = true;
   }
   key.remove_prefix(1);

@@ -60,8 +60,8 @@ class TopicManager : public PersistedTable {
   proto::DataVersion version_;
 };
 
-// `attributes` of UPDATE_AND_CREATE_TOPIC ("+k=v,-k2") applied to `current`; an error text in RocketMQ's words.
-// `creating`: the topic is new. Errors leave `current` unchanged.
+// `attributes` of UPDATE_AND_CREATE_TOPIC ("+k=v,-k2") applied to `current`; an error text in RocketMQ's
+// words. `creating`: the topic is new. Errors leave `current` unchanged.
 std::optional<std::string> alter_attributes(std::string_view text, bool creating,
                                             std::map<std::string, std::string>& current);
 

@@ -28,8 +28,10 @@ std::optional<std::string> wrong_numbers(const proto::CreateTopicRequestHeader& 
 }  // namespace
 
 Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequestHeader h) {
-  if (auto wrong = proto::invalid_topic_remark(h.topic)) co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
-  if (b.topics.is_system(h.topic)) co_return r.reply(ResponseCode::INVALID_PARAMETER, proto::system_topic_remark(h.topic));
+  if (auto wrong = proto::invalid_topic_remark(h.topic))
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
+  if (b.topics.is_system(h.topic))
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, proto::system_topic_remark(h.topic));
   if (auto wrong = wrong_numbers(h)) co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
   const proto::TopicConfig* old = b.topics.find(h.topic);
   proto::TopicConfig c;
@@ -52,13 +54,17 @@ Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequ
 Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h) {
   if (h.topic.find_first_not_of(" \t") == std::string_view::npos)
     co_return r.reply(ResponseCode::INVALID_PARAMETER, "The specified topic is blank.");
-  if (b.topics.is_system(h.topic)) co_return r.reply(ResponseCode::INVALID_PARAMETER, proto::system_topic_remark(h.topic));
+  if (b.topics.is_system(h.topic))
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, proto::system_topic_remark(h.topic));
   bool existed = b.topics.remove(h.topic, b.wall_ms());
   b.offsets.remove_topic(h.topic);
   if (existed) {
-    log(LogLevel::notice, ids::topic_changed, "topic deleted", {{"TOPIC", h.topic}, {"CLIENT", r.connection().peer_text()}});
+    log(LogLevel::notice, ids::topic_changed, "topic deleted",
+        {{"TOPIC", h.topic}, {"CLIENT", r.connection().peer_text()}});
     auto saved = co_await b.topics.save();
-    if (!saved) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the deletion cannot be kept: " + to_string(saved.error()));
+    if (!saved)
+      co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                        "the deletion cannot be kept: " + to_string(saved.error()));
   }
   // A topic of this name that somebody makes from here on starts with empty queues.
   if (b.topics.find(h.topic) == nullptr) co_await b.store.delete_topic(std::string(h.topic));
@@ -73,7 +79,8 @@ void get_all_topic_config(Broker& b, Request& r, proto::GetAllTopicConfigRequest
   if (h.topic_seq || h.max_topic_num || h.data_version) {
     int32_t from = std::max(0, h.topic_seq.value_or(0));
     int32_t most = std::clamp(h.max_topic_num.value_or(split_metadata_size), 1, split_metadata_size);
-    auto asked = h.data_version ? proto::DataVersion::parse(*h.data_version) : Result<proto::DataVersion>(w.data_version);
+    auto asked = h.data_version ? proto::DataVersion::parse(*h.data_version)
+                                : Result<proto::DataVersion>(w.data_version);
     if (!asked || *asked != w.data_version) from = 0;
     proto::TopicConfigTable part;
     int32_t i = 0;
@@ -90,7 +97,8 @@ void get_all_topic_config(Broker& b, Request& r, proto::GetAllTopicConfigRequest
 
 void get_topic_config(Broker& b, Request& r, proto::GetTopicConfigRequestHeader h) {
   const proto::TopicConfig* c = b.topics.find(h.topic);
-  if (c == nullptr) return r.reply(ResponseCode::TOPIC_NOT_EXIST, fmt::format("No topic in this broker. topic: {}", h.topic));
+  if (c == nullptr)
+    return r.reply(ResponseCode::TOPIC_NOT_EXIST, fmt::format("No topic in this broker. topic: {}", h.topic));
   r.reply(ResponseCode::SUCCESS, {}, c->to_json());
 }
 
@@ -103,7 +111,9 @@ Task<void> get_topic_stats_info(Broker& b, Request& r, proto::GetTopicStatsInfoR
     proto::TopicOffset o;
     o.min_offset = std::max<int64_t>(0, b.store.min_offset(h.topic, q));
     o.max_offset = b.store.max_offset(h.topic, q);
-    if (o.max_offset > 0) o.last_update_timestamp_ms = std::max<int64_t>(0, co_await b.store.store_time(h.topic, q, o.max_offset - 1));
+    if (o.max_offset > 0)
+      o.last_update_timestamp_ms =
+          std::max<int64_t>(0, co_await b.store.store_time(h.topic, q, o.max_offset - 1));
     body.offset_table[{std::string(h.topic), b.config.brokerName, q}] = o;
   }
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());

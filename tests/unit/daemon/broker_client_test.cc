@@ -1,8 +1,8 @@
 // Clients, offsets, locks and administration through the whole broker, simulated.
 #include "base/crc.h"
 #include "broker_world.h"
-#include "proto/headers_namesrv.h"
 #include "proto/bodies_stats.h"
+#include "proto/headers_namesrv.h"
 
 namespace rmq::broker {
 namespace {
@@ -53,7 +53,8 @@ Task<void> membership(World& w) {
   a = co_await w.call(RequestCode::GET_CONSUMER_CONNECTION_LIST, {{"consumerGroup", "g"}});
   auto shown = proto::ConsumerConnection::parse(body_text(a));
   EXPECT_TRUE(shown && shown->connection_set.size() == 1 && shown->connection_set[0].client_id == "c1");
-  a = co_await one->call(w.request(RequestCode::UNREGISTER_CLIENT, {{"clientID", "c1"}, {"consumerGroup", "g"}}));
+  a = co_await one->call(
+      w.request(RequestCode::UNREGISTER_CLIENT, {{"clientID", "c1"}, {"consumerGroup", "g"}}));
   EXPECT_EQ(code_of(a), 0);
   a = co_await w.call(RequestCode::GET_CONSUMER_LIST_BY_GROUP, {{"consumerGroup", "g"}});
   EXPECT_EQ(code_of(a), 1) << "an empty group is an error, as everywhere";
@@ -61,7 +62,9 @@ Task<void> membership(World& w) {
   EXPECT_EQ(code_of(a), 206);
   co_await one->close();
 }
-TEST(BrokerClient, MembersComeAndGo) { simulate({membership}); }
+TEST(BrokerClient, MembersComeAndGo) {
+  simulate({membership});
+}
 
 Task<void> silent(World& w) {
   auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
@@ -73,16 +76,23 @@ Task<void> silent(World& w) {
   EXPECT_EQ(w.broker.clients.consumers("g"), nullptr) << "120 s without a heartbeat";
   co_await one->close();
 }
-TEST(BrokerClient, SilentMemberIsDropped) { simulate({silent}); }
+TEST(BrokerClient, SilentMemberIsDropped) {
+  simulate({silent});
+}
 
 Task<void> registered_subscription(World& w) {
   co_await w.peer->send(w.send_frame("T", "x"));
   auto a = co_await w.peer->next();
   auto pull = [&](std::string_view version) {
-    return w.request(RequestCode::PULL_MESSAGE,
-                     {{"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "0"}, {"queueOffset", "0"},
-                      {"maxMsgNums", "32"}, {"sysFlag", "0"}, {"commitOffset", "0"}, {"suspendTimeoutMillis", "0"},
-                      {"subVersion", version}});
+    return w.request(RequestCode::PULL_MESSAGE, {{"consumerGroup", "g"},
+                                                 {"topic", "T"},
+                                                 {"queueId", "0"},
+                                                 {"queueOffset", "0"},
+                                                 {"maxMsgNums", "32"},
+                                                 {"sysFlag", "0"},
+                                                 {"commitOffset", "0"},
+                                                 {"suspendTimeoutMillis", "0"},
+                                                 {"subVersion", version}});
   };
   a = co_await w.peer->call(pull("7"));
   EXPECT_EQ(code_of(a), 24) << "no heartbeat yet";
@@ -95,7 +105,9 @@ Task<void> registered_subscription(World& w) {
   EXPECT_EQ(code_of(a), 25);
   co_await one->close();
 }
-TEST(BrokerClient, PullByTheRegisteredSubscription) { simulate({registered_subscription}); }
+TEST(BrokerClient, PullByTheRegisteredSubscription) {
+  simulate({registered_subscription});
+}
 
 std::string lock_body(std::string_view client, std::initializer_list<int32_t> queues) {
   proto::LockBatchRequestBody b;
@@ -123,7 +135,9 @@ Task<void> locks(World& w) {
   a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", {0, 1}));
   EXPECT_EQ(granted(a), 1u) << "queue 1 ran out after 60 s, queue 0 was renewed";
 }
-TEST(BrokerClient, QueueLocks) { simulate({locks}); }
+TEST(BrokerClient, QueueLocks) {
+  simulate({locks});
+}
 
 Task<void> commit_offsets(World& w) {
   for (int i = 0; i < 5; i++) {
@@ -131,8 +145,8 @@ Task<void> commit_offsets(World& w) {
     EXPECT_EQ(code_of(a), 0);
   }
   auto query = [&](std::string_view zero) {
-    return w.request(RequestCode::QUERY_CONSUMER_OFFSET, {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"},
-                                                          {"setZeroIfNotFound", zero}});
+    return w.request(RequestCode::QUERY_CONSUMER_OFFSET,
+                     {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"setZeroIfNotFound", zero}});
   };
   auto a = co_await w.peer->call(query("false"));
   EXPECT_EQ(code_of(a), 22);
@@ -148,18 +162,22 @@ Task<void> commit_offsets(World& w) {
                       {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", "2"}});
   a = co_await w.peer->call(query("false"));
   EXPECT_EQ(ext(a, "offset"), "2") << "offsets may go back";
-  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET, {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}});
+  a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}});
   EXPECT_EQ(code_of(a), 29);
   a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
                       {{"consumerGroup", "g"}, {"topic", "None"}, {"queueId", "0"}, {"commitOffset", "2"}});
   EXPECT_EQ(code_of(a), 17);
 }
 Task<void> offsets_kept(World& w) {
-  auto a = co_await w.call(RequestCode::QUERY_CONSUMER_OFFSET,
-                           {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"setZeroIfNotFound", "false"}});
+  auto a = co_await w.call(
+      RequestCode::QUERY_CONSUMER_OFFSET,
+      {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"setZeroIfNotFound", "false"}});
   EXPECT_EQ(ext(a, "offset"), "2");
 }
-TEST(BrokerClient, OffsetsAreCommittedAndKept) { simulate({commit_offsets, offsets_kept}); }
+TEST(BrokerClient, OffsetsAreCommittedAndKept) {
+  simulate({commit_offsets, offsets_kept});
+}
 
 Task<void> reset(World& w) {
   for (int i = 0; i < 5; i++) {
@@ -167,9 +185,12 @@ Task<void> reset(World& w) {
     EXPECT_EQ(code_of(a), 0);
   }
   co_await w.peer->call(w.pull_frame("O", 5, "*", 0, "g", 1, 5));
-  auto a = co_await w.call(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET,
-                           {{"topic", "O"}, {"group", "g"}, {"timestamp", "0"}, {"isForce", "true"}, {"queueId", "0"},
-                            {"offset", "1"}});
+  auto a = co_await w.call(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET, {{"topic", "O"},
+                                                                        {"group", "g"},
+                                                                        {"timestamp", "0"},
+                                                                        {"isForce", "true"},
+                                                                        {"queueId", "0"},
+                                                                        {"offset", "1"}});
   EXPECT_EQ(code_of(a), 0) << remark(a);
   a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
                       {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", "5"}});
@@ -183,13 +204,20 @@ Task<void> reset(World& w) {
                       {{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", "2"}});
   EXPECT_EQ(w.broker.offsets.query("g", "O", 0), 2);
 }
-TEST(BrokerClient, ResetIsSeenByTheNextPull) { simulate({reset}); }
+TEST(BrokerClient, ResetIsSeenByTheNextPull) {
+  simulate({reset});
+}
 
 Task<void> topics(World& w) {
-  auto create = [&](std::string_view topic, std::string_view queues, std::string_view perm, std::string_view attributes = {}) {
-    return w.request(RequestCode::UPDATE_AND_CREATE_TOPIC,
-                     {{"topic", topic}, {"defaultTopic", "TBW102"}, {"readQueueNums", queues}, {"writeQueueNums", queues},
-                      {"perm", perm}, {"topicFilterType", "SINGLE_TAG"}, {"attributes", attributes}});
+  auto create = [&](std::string_view topic, std::string_view queues, std::string_view perm,
+                    std::string_view attributes = {}) {
+    return w.request(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
+                                                            {"defaultTopic", "TBW102"},
+                                                            {"readQueueNums", queues},
+                                                            {"writeQueueNums", queues},
+                                                            {"perm", perm},
+                                                            {"topicFilterType", "SINGLE_TAG"},
+                                                            {"attributes", attributes}});
   };
   auto a = co_await w.peer->call(create("New", "3", "6", "+message.type=FIFO"));
   EXPECT_EQ(code_of(a), 0) << remark(a);
@@ -219,7 +247,9 @@ Task<void> topics(World& w) {
   EXPECT_EQ(code_of(a), 17);
   EXPECT_EQ(w.store->max_offset("New", 0), 0);
 }
-TEST(BrokerClient, TopicAdministration) { simulate({topics}); }
+TEST(BrokerClient, TopicAdministration) {
+  simulate({topics});
+}
 
 Task<void> config(World& w) {
   auto a = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "maxMessageSize=10\nbrokerConfigPath=/x\n");
@@ -234,10 +264,13 @@ Task<void> config(World& w) {
   a = co_await w.call(RequestCode::GET_BROKER_CONFIG, {});
   EXPECT_NE(body_text(a).find("maxMessageSize=10\n"), std::string::npos);
   a = co_await w.call(RequestCode::GET_BROKER_RUNTIME_INFO, {});
-  for (const char* key : {"putTps", "getTransferredTps", "getTransferedTps", "earliestMessageTimeStamp", "commitLogDiskRatio"})
+  for (const char* key :
+       {"putTps", "getTransferredTps", "getTransferedTps", "earliestMessageTimeStamp", "commitLogDiskRatio"})
     EXPECT_NE(body_text(a).find("\"" + std::string(key) + "\":"), std::string::npos) << key;
 }
-TEST(BrokerClient, Configuration) { simulate({config}); }
+TEST(BrokerClient, Configuration) {
+  simulate({config});
+}
 
 Task<void> groups(World& w) {
   proto::SubscriptionGroupConfig g;
@@ -259,7 +292,9 @@ Task<void> groups_kept(World& w) {
   EXPECT_EQ(code_of(a), 0);
   EXPECT_EQ(w.broker.groups.find("grp"), nullptr);
 }
-TEST(BrokerClient, GroupAdministration) { simulate({groups, groups_kept}); }
+TEST(BrokerClient, GroupAdministration) {
+  simulate({groups, groups_kept});
+}
 
 // A name server that looks at the checksum as Apache's does: without the top bit, and no other way.
 struct StrictNamesrv : Service {
@@ -296,8 +331,10 @@ TEST(BrokerClient, RegistrationHasTheChecksumThatApacheWants) {
 }
 
 TEST(BrokerConfig, LevelsAndCombinations) {
-  EXPECT_EQ(DelayLevels::parse("1s 2m 3h 4d")->delay_ms, (std::vector<int64_t>{1'000, 120'000, 10'800'000, 345'600'000}));
-  for (std::string_view bad : {"", "1", "s", "1s 2x", "0s", "-1s", "1s  2"}) EXPECT_FALSE(DelayLevels::parse(bad)) << bad;
+  EXPECT_EQ(DelayLevels::parse("1s 2m 3h 4d")->delay_ms,
+            (std::vector<int64_t>{1'000, 120'000, 10'800'000, 345'600'000}));
+  for (std::string_view bad : {"", "1", "s", "1s 2x", "0s", "-1s", "1s  2"})
+    EXPECT_FALSE(DelayLevels::parse(bad)) << bad;
   auto errors_of = [](void (*change)(rmq::BrokerConfig&)) {
     rmq::BrokerConfig c = test_config();
     change(c);

@@ -13,7 +13,8 @@ std::string props(std::initializer_list<std::pair<std::string_view, std::string_
 }
 
 Task<void> send_and_pull(World& w) {
-  auto sent = co_await w.send("T", "hello", props({{"TAGS", "a"}, {"UNIQ_KEY", "U1"}, {"POP_CK", "x"}, {"CLUSTER", "y"}}));
+  auto sent = co_await w.send("T", "hello",
+                              props({{"TAGS", "a"}, {"UNIQ_KEY", "U1"}, {"POP_CK", "x"}, {"CLUSTER", "y"}}));
   EXPECT_EQ(code_of(sent), 0) << remark(sent);
   EXPECT_EQ(ext(sent, "queueOffset"), "0");
   EXPECT_EQ(ext(sent, "transactionId"), "U1");
@@ -35,12 +36,16 @@ Task<void> send_and_pull(World& w) {
   EXPECT_EQ(r[0].property("UNIQ_KEY"), "U1");
   EXPECT_EQ(r[0].store_host.to_string(), "10.0.0.1:10911");
   EXPECT_EQ(ext(sent, "msgId"), proto::make_offset_id(r[0].store_host, r[0].physical_offset));
-  auto view = co_await w.call(RequestCode::VIEW_MESSAGE_BY_ID, {{"offset", std::to_string(r[0].physical_offset)}});
+  auto view =
+      co_await w.call(RequestCode::VIEW_MESSAGE_BY_ID, {{"offset", std::to_string(r[0].physical_offset)}});
   EXPECT_EQ(bodies(view), "hello");
-  view = co_await w.call(RequestCode::VIEW_MESSAGE_BY_ID, {{"offset", std::to_string(r[0].physical_offset + 1)}});
+  view = co_await w.call(RequestCode::VIEW_MESSAGE_BY_ID,
+                         {{"offset", std::to_string(r[0].physical_offset + 1)}});
   EXPECT_EQ(code_of(view), 1);
 }
-TEST(BrokerMessage, WhatIsSentIsPulled) { simulate({send_and_pull}); }
+TEST(BrokerMessage, WhatIsSentIsPulled) {
+  simulate({send_and_pull});
+}
 
 Task<void> auto_create(World& w) {
   auto sent = co_await w.send("Auto", "x");
@@ -52,16 +57,34 @@ Task<void> auto_create(World& w) {
   EXPECT_EQ(t->perm, 6);
   EXPECT_TRUE(w.names.routes().topic_count() > 0);
   sent = co_await w.peer->call(w.request(RequestCode::SEND_MESSAGE_V2,
-      {{"a", "pg"}, {"b", "Auto2"}, {"c", "NoSuch"}, {"d", "4"}, {"e", "0"}, {"f", "0"}, {"g", "1"}, {"h", "0"}}, "x"));
+                                         {{"a", "pg"},
+                                          {"b", "Auto2"},
+                                          {"c", "NoSuch"},
+                                          {"d", "4"},
+                                          {"e", "0"},
+                                          {"f", "0"},
+                                          {"g", "1"},
+                                          {"h", "0"}},
+                                         "x"));
   EXPECT_EQ(code_of(sent), 17);
   EXPECT_EQ(ext(sent, "MSG_REGION"), "DefaultRegion") << "a refused send carries it too";
   sent = co_await w.peer->call(w.request(RequestCode::SEND_MESSAGE_V2,
-      {{"a", "pg"}, {"b", "Auto3"}, {"c", "TBW102"}, {"d", "100"}, {"e", "-1"}, {"f", "0"}, {"g", "1"}, {"h", "0"}}, "x"));
+                                         {{"a", "pg"},
+                                          {"b", "Auto3"},
+                                          {"c", "TBW102"},
+                                          {"d", "100"},
+                                          {"e", "-1"},
+                                          {"f", "0"},
+                                          {"g", "1"},
+                                          {"h", "0"}},
+                                         "x"));
   EXPECT_EQ(code_of(sent), 0);
   t = w.broker.topics.find("Auto3");
   EXPECT_TRUE(t != nullptr && t->write_queue_nums == 8);
 }
-TEST(BrokerMessage, FirstSendCreatesTheTopic) { simulate({auto_create}); }
+TEST(BrokerMessage, FirstSendCreatesTheTopic) {
+  simulate({auto_create});
+}
 
 Task<void> refusals(World& w) {
   auto a = co_await w.send("T", "x");
@@ -89,15 +112,26 @@ Task<void> refusals(World& w) {
   EXPECT_EQ(code_of(a), 3);
   EXPECT_EQ(w.store->max_offset("T", 0), 1) << "nothing of them was stored";
 }
-TEST(BrokerMessage, RefusesByCodeAndStoresNothing) { simulate({refusals}); }
+TEST(BrokerMessage, RefusesByCodeAndStoresNothing) {
+  simulate({refusals});
+}
 
 Task<void> batch(World& w) {
   std::string body;
-  for (std::string_view b : {"b0", "b1", "b2"}) proto::append_batch_message(body, 7, as_bytes(b), props({{"TAGS", b}}));
+  for (std::string_view b : {"b0", "b1", "b2"})
+    proto::append_batch_message(body, 7, as_bytes(b), props({{"TAGS", b}}));
   auto frame = [&](std::string_view topic, std::string_view text) {
     return w.request(RequestCode::SEND_BATCH_MESSAGE,
-                     {{"a", "pg"}, {"b", topic}, {"c", "TBW102"}, {"d", "1"}, {"e", "0"}, {"f", "0"}, {"g", "1"},
-                      {"h", "0"}, {"m", "true"}}, text);
+                     {{"a", "pg"},
+                      {"b", topic},
+                      {"c", "TBW102"},
+                      {"d", "1"},
+                      {"e", "0"},
+                      {"f", "0"},
+                      {"g", "1"},
+                      {"h", "0"},
+                      {"m", "true"}},
+                     text);
   };
   auto a = co_await w.peer->call(frame("B", body));
   EXPECT_EQ(code_of(a), 0) << remark(a);
@@ -112,7 +146,9 @@ Task<void> batch(World& w) {
   EXPECT_EQ(code_of(a), 13);
   EXPECT_EQ(w.store->max_offset("B", 0), 3);
 }
-TEST(BrokerMessage, BatchIsStoredAsItsMessages) { simulate({batch}); }
+TEST(BrokerMessage, BatchIsStoredAsItsMessages) {
+  simulate({batch});
+}
 
 Task<void> long_polling(World& w) {
   auto first = co_await w.send("L", "m0", props({{"TAGS", "a"}}));
@@ -151,7 +187,9 @@ Task<void> long_polling(World& w) {
   co_await sleep_for(ns_per_s);
   EXPECT_EQ(w.broker.long_polling.waiting(), 0u);
 }
-TEST(BrokerMessage, PullWaitsForWhatItWants) { simulate({long_polling}); }
+TEST(BrokerMessage, PullWaitsForWhatItWants) {
+  simulate({long_polling});
+}
 
 Task<void> pull_table(World& w) {
   for (int i = 0; i < 3; i++) {
@@ -164,9 +202,10 @@ Task<void> pull_table(World& w) {
     int32_t code;
     std::string_view next, remark;
   };
-  for (const Row& row : {Row{1, "*", 0, "3", "FOUND"}, Row{3, "*", 19, "3", "OFFSET_OVERFLOW_ONE"},
-                         Row{9, "*", 21, "3", "OFFSET_OVERFLOW_BADLY"}, Row{-1, "*", 21, "0", "OFFSET_TOO_SMALL"},
-                         Row{0, "zz", 20, "3", "NO_MATCHED_MESSAGE"}}) {
+  for (const Row& row :
+       {Row{1, "*", 0, "3", "FOUND"}, Row{3, "*", 19, "3", "OFFSET_OVERFLOW_ONE"},
+        Row{9, "*", 21, "3", "OFFSET_OVERFLOW_BADLY"}, Row{-1, "*", 21, "0", "OFFSET_TOO_SMALL"},
+        Row{0, "zz", 20, "3", "NO_MATCHED_MESSAGE"}}) {
     auto a = co_await w.pull("P", row.offset, row.subscription);
     EXPECT_EQ(code_of(a), row.code) << row.offset;
     EXPECT_EQ(ext(a, "nextBeginOffset"), row.next) << row.offset;
@@ -184,7 +223,9 @@ Task<void> pull_table(World& w) {
   EXPECT_EQ(code_of(a), 0);
   co_await vip->close();
 }
-TEST(BrokerMessage, PullAnswersByOffset) { simulate({pull_table}); }
+TEST(BrokerMessage, PullAnswersByOffset) {
+  simulate({pull_table});
+}
 
 Task<void> delayed(World& w) {
   int64_t began = w.broker.now_ns();
@@ -202,7 +243,9 @@ Task<void> delayed(World& w) {
   a = co_await w.send("D", "far", props({{"DELAY", "99"}}));
   EXPECT_EQ(w.store->max_offset("SCHEDULE_TOPIC_XXXX", 17), 1) << "beyond the last level: the last level";
 }
-TEST(BrokerMessage, DelayLevels) { simulate({delayed}); }
+TEST(BrokerMessage, DelayLevels) {
+  simulate({delayed});
+}
 
 Task<void> delayed_before_restart(World& w) {
   auto a = co_await w.send("R", "m", props({{"DELAY", "5"}}));
@@ -230,8 +273,9 @@ Task<void> send_back(World& w) {
   if (records(got).size() != 1) co_return;
   std::string at = std::to_string(records(got)[0].physical_offset), id = ext(a, "msgId");
   int64_t began = w.broker.now_ns();
-  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
-                      {{"offset", at}, {"group", "g"}, {"delayLevel", "0"}, {"originMsgId", id}, {"originTopic", "S"}});
+  a = co_await w.call(
+      RequestCode::CONSUMER_SEND_MSG_BACK,
+      {{"offset", at}, {"group", "g"}, {"delayLevel", "0"}, {"originMsgId", id}, {"originTopic", "S"}});
   EXPECT_EQ(code_of(a), 0) << remark(a);
   co_await w.peer->send(w.pull_frame("%RETRY%g", 0, "*", 60'000));
   auto again = co_await w.peer->next(100);
@@ -243,17 +287,21 @@ Task<void> send_back(World& w) {
   EXPECT_EQ(r[0].property("RETRY_TOPIC"), "S");
   EXPECT_EQ(r[0].property("ORIGIN_MESSAGE_ID"), id);
   // Beyond the group's times it is dead, and visible at once.
-  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
-                      {{"offset", std::to_string(r[0].physical_offset)}, {"group", "g"}, {"delayLevel", "0"},
-                       {"maxReconsumeTimes", "1"}});
+  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK, {{"offset", std::to_string(r[0].physical_offset)},
+                                                            {"group", "g"},
+                                                            {"delayLevel", "0"},
+                                                            {"maxReconsumeTimes", "1"}});
   EXPECT_EQ(code_of(a), 0) << remark(a);
   auto dead = co_await w.pull("%DLQ%g", 0);
   EXPECT_EQ(bodies(dead), "poison");
   EXPECT_EQ(records(dead)[0].property("ORIGIN_MESSAGE_ID"), id);
-  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK, {{"offset", "1"}, {"group", "g"}, {"delayLevel", "0"}});
+  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
+                      {{"offset", "1"}, {"group", "g"}, {"delayLevel", "0"}});
   EXPECT_EQ(code_of(a), 1);
 }
-TEST(BrokerMessage, MessageBackRetriesThenDies) { simulate({send_back}); }
+TEST(BrokerMessage, MessageBackRetriesThenDies) {
+  simulate({send_back});
+}
 
 Task<void> fill(World& w) {
   for (int i = 0; i < 50; i++) {
@@ -269,7 +317,9 @@ Task<void> all_there(World& w) {
   auto a = co_await w.send("K", "next");
   EXPECT_EQ(ext(a, "queueOffset"), "50");
 }
-TEST(BrokerMessage, RestartKeepsTopicsAndMessages) { simulate({fill, all_there}); }
+TEST(BrokerMessage, RestartKeepsTopicsAndMessages) {
+  simulate({fill, all_there});
+}
 
 Task<void> async_flush(World& w) {
   auto a = co_await w.send("A", "m");

@@ -14,8 +14,8 @@ namespace rmq::broker {
 
 using proto::RequestCode;
 using proto::ResponseCode;
+using sim::Ext;
 using sim::Peer;
-using Ext = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 using Answer = std::unique_ptr<RemoteAnswer>;
 
 inline BrokerConfig test_config() {
@@ -66,8 +66,16 @@ struct World {
   std::string send_frame(std::string_view topic, std::string_view body, std::string_view properties = {},
                          std::string_view queue = "0", std::string_view reconsume = "0") {
     return request(RequestCode::SEND_MESSAGE_V2,
-                   {{"a", "pg"}, {"b", topic}, {"c", "TBW102"}, {"d", "4"}, {"e", queue}, {"f", "0"}, {"g", "1"},
-                    {"h", "0"}, {"i", properties}, {"j", reconsume}},
+                   {{"a", "pg"},
+                    {"b", topic},
+                    {"c", "TBW102"},
+                    {"d", "4"},
+                    {"e", queue},
+                    {"f", "0"},
+                    {"g", "1"},
+                    {"h", "0"},
+                    {"i", properties},
+                    {"j", reconsume}},
                    body);
   }
   Task<Answer> send(std::string_view topic, std::string_view body, std::string_view properties = {},
@@ -78,11 +86,17 @@ struct World {
                          int64_t suspend_ms = 0, std::string_view group = "g", int32_t more_flags = 0,
                          int64_t commit = 0) {
     int32_t flags = 4 | (suspend_ms > 0 ? 2 : 0) | more_flags;
-    return request(RequestCode::PULL_MESSAGE,
-                   {{"consumerGroup", group}, {"topic", topic}, {"queueId", "0"},
-                    {"queueOffset", std::to_string(offset)}, {"maxMsgNums", "32"}, {"sysFlag", std::to_string(flags)},
-                    {"commitOffset", std::to_string(commit)}, {"suspendTimeoutMillis", std::to_string(suspend_ms)},
-                    {"subscription", subscription}, {"subVersion", "0"}, {"expressionType", "TAG"}});
+    return request(RequestCode::PULL_MESSAGE, {{"consumerGroup", group},
+                                               {"topic", topic},
+                                               {"queueId", "0"},
+                                               {"queueOffset", std::to_string(offset)},
+                                               {"maxMsgNums", "32"},
+                                               {"sysFlag", std::to_string(flags)},
+                                               {"commitOffset", std::to_string(commit)},
+                                               {"suspendTimeoutMillis", std::to_string(suspend_ms)},
+                                               {"subscription", subscription},
+                                               {"subVersion", "0"},
+                                               {"expressionType", "TAG"}});
   }
   Task<Answer> pull(std::string_view topic, int64_t offset, std::string_view subscription = "*",
                     std::string_view group = "g") {
@@ -90,12 +104,18 @@ struct World {
   }
 };
 
-inline int32_t code_of(const Answer& a) { return a ? a->command.code : -1; }
-inline std::string remark(const Answer& a) { return a ? std::string(a->command.remark) : "no answer"; }
+inline int32_t code_of(const Answer& a) {
+  return a ? a->command.code : -1;
+}
+inline std::string remark(const Answer& a) {
+  return a ? std::string(a->command.remark) : "no answer";
+}
 inline std::string ext(const Answer& a, std::string_view name) {
   return a ? std::string(a->command.ext.value_or(name, "absent")) : "no answer";
 }
-inline std::string body_text(const Answer& a) { return a ? std::string(a->frame.body_text()) : "no answer"; }
+inline std::string body_text(const Answer& a) {
+  return a ? std::string(a->frame.body_text()) : "no answer";
+}
 // The records of a pull answer.
 inline std::vector<proto::RecordView> records(const Answer& a) {
   std::vector<proto::RecordView> out;

@@ -300,10 +300,9 @@ TEST(NameServer, HeartbeatsKeepABroker) {
 Task<void> topics(World& w) {
   Answer a = co_await register_plain(w);
   EXPECT_EQ(code_of(a), 0);
-  Task<Answer> r_call =
-      w.call(RequestCode::REGISTER_TOPIC_IN_NAMESRV, {{"topic", "N"}},
-             R"({"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":2,)"
-             R"("topicSysFlag":1,"writeQueueNums":2}]})");
+  Task<Answer> r_call = w.call(RequestCode::REGISTER_TOPIC_IN_NAMESRV, {{"topic", "N"}},
+                               R"({"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":2,)"
+                               R"("topicSysFlag":1,"writeQueueNums":2}]})");
   Answer r = co_await r_call;
   EXPECT_EQ(code_of(r), 0);
   Answer units = co_await w.call(RequestCode::GET_UNIT_TOPIC_LIST, {});

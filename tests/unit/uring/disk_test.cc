@@ -61,7 +61,9 @@ Task<void> round_trip(Disk& d, std::string path) {
   EXPECT_EQ(size.value_or(0), 10u);
   co_await f->close();
 }
-TEST_F(DiskTest, WhatWasWrittenIsReadShortOnlyAtTheEnd) { run(round_trip(disk_, dir_ + "/f")); }
+TEST_F(DiskTest, WhatWasWrittenIsReadShortOnlyAtTheEnd) {
+  run(round_trip(disk_, dir_ + "/f"));
+}
 
 // ---- kinds of writing --------------------------------------------------------------------------------
 
@@ -76,7 +78,8 @@ Block aligned_block(size_t bytes, char fill) {
 }
 
 Task<void> direct_io(Disk& d, std::string path, bool& supported) {
-  Result<std::unique_ptr<File>> opened = co_await d.open(path, {.write = true, .create = true, .direct = true});
+  Result<std::unique_ptr<File>> opened =
+      co_await d.open(path, {.write = true, .create = true, .direct = true});
   supported = opened.has_value();
   if (!supported) {
     EXPECT_EQ(opened.error().code, Errc::unsupported) << why(opened);
@@ -113,9 +116,13 @@ TEST_F(DiskTest, DirectIoInBlocks) {
 Task<void> no_direct(Disk& d) {
   Result<std::unique_ptr<File>> f = co_await d.open("/proc/self/status", {.direct = true});
   EXPECT_FALSE(f);
-  if (!f) { EXPECT_EQ(f.error().code, Errc::unsupported) << why(f); }
+  if (!f) {
+    EXPECT_EQ(f.error().code, Errc::unsupported) << why(f);
+  }
 }
-TEST_F(DiskTest, AFileSystemWithoutDirectIoSaysSo) { run(no_direct(disk_)); }
+TEST_F(DiskTest, AFileSystemWithoutDirectIoSaysSo) {
+  run(no_direct(disk_));
+}
 
 Task<void> many_buffers(Disk& d, std::string path) {
   std::unique_ptr<File> f = co_await open_ok(d, path, {.write = true, .create = true});
@@ -135,7 +142,9 @@ Task<void> many_buffers(Disk& d, std::string path) {
   EXPECT_TRUE(nothing) << why(nothing);
   co_await f->close();
 }
-TEST_F(DiskTest, AWriteOfAnyNumberOfBuffersIsWhole) { run(many_buffers(disk_, dir_ + "/many")); }
+TEST_F(DiskTest, AWriteOfAnyNumberOfBuffersIsWhole) {
+  run(many_buffers(disk_, dir_ + "/many"));
+}
 
 Task<void> sizes(Disk& d, std::string path) {
   std::unique_ptr<File> f = co_await open_ok(d, path, {.write = true, .create = true});
@@ -153,7 +162,9 @@ Task<void> sizes(Disk& d, std::string path) {
   EXPECT_EQ(n.value_or(0), 50u);
   co_await f->close();
 }
-TEST_F(DiskTest, AllocateAndTruncateSetTheSize) { run(sizes(disk_, dir_ + "/sizes")); }
+TEST_F(DiskTest, AllocateAndTruncateSetTheSize) {
+  run(sizes(disk_, dir_ + "/sizes"));
+}
 
 // ---- failures ----------------------------------------------------------------------------------------
 
@@ -161,10 +172,14 @@ Task<void> full_device(Disk& d) {
   std::unique_ptr<File> f = co_await open_ok(d, "/dev/full", {.write = true});
   Result<void> w = co_await write_text(*f, 0, "x", Durability::none);
   EXPECT_FALSE(w);
-  if (!w) { EXPECT_EQ(w.error().code, Errc::no_space); }
+  if (!w) {
+    EXPECT_EQ(w.error().code, Errc::no_space);
+  }
   co_await f->close();
 }
-TEST_F(DiskTest, AFullDiskIsPassedUp) { run(full_device(disk_)); }
+TEST_F(DiskTest, AFullDiskIsPassedUp) {
+  run(full_device(disk_));
+}
 
 // The limit lets a part of the write through; the rest fails, and so does the write.
 Task<void> over_size_limit(Disk& d, std::string path) {
@@ -172,7 +187,9 @@ Task<void> over_size_limit(Disk& d, std::string path) {
   std::string big(10'000, 'b');
   Result<void> w = co_await write_text(*f, 0, big, Durability::none);
   EXPECT_FALSE(w);
-  if (!w) { EXPECT_EQ(w.error().sys, EFBIG) << why(w); }
+  if (!w) {
+    EXPECT_EQ(w.error().sys, EFBIG) << why(w);
+  }
   Result<uint64_t> n = co_await f->size();
   EXPECT_EQ(n.value_or(0), 6000u);  // the part
   co_await f->close();
@@ -194,14 +211,20 @@ Task<void> open_errors(Disk& d, std::string dir) {
   EXPECT_TRUE(f) << why(f);
   f = co_await d.open(dir + "/f", {.write = true, .create = true, .exclusive = true});
   EXPECT_FALSE(f);
-  if (!f) { EXPECT_EQ(f.error().code, Errc::exists); }
+  if (!f) {
+    EXPECT_EQ(f.error().code, Errc::exists);
+  }
   std::unique_ptr<File> read_only = co_await open_ok(d, dir + "/f", {});
   Result<void> w = co_await write_text(*read_only, 0, "x", Durability::none);
   EXPECT_FALSE(w);
-  if (!w) { EXPECT_EQ(w.error().code, Errc::io); }
+  if (!w) {
+    EXPECT_EQ(w.error().code, Errc::io);
+  }
   co_await read_only->close();
 }
-TEST_F(DiskTest, OpenTellsWhatIsWrong) { run(open_errors(disk_, dir_)); }
+TEST_F(DiskTest, OpenTellsWhatIsWrong) {
+  run(open_errors(disk_, dir_));
+}
 
 Task<void> truncating_open(Disk& d, std::string path) {
   std::unique_ptr<File> f = co_await open_ok(d, path, {.write = true, .create = true});
@@ -213,7 +236,9 @@ Task<void> truncating_open(Disk& d, std::string path) {
   EXPECT_EQ(n.value_or(9), 0u);
   co_await f->close();
 }
-TEST_F(DiskTest, TruncateOnOpenEmptiesTheFile) { run(truncating_open(disk_, dir_ + "/t")); }
+TEST_F(DiskTest, TruncateOnOpenEmptiesTheFile) {
+  run(truncating_open(disk_, dir_ + "/t"));
+}
 
 // ---- directories -------------------------------------------------------------------------------------
 
@@ -251,7 +276,9 @@ Task<void> directories(Disk& d, std::string dir) {
   l = co_await d.list(dir + "/none");
   EXPECT_EQ(l.error().code, Errc::not_found);
 }
-TEST_F(DiskTest, DirectoriesAreMadeListedAndSynced) { run(directories(disk_, dir_)); }
+TEST_F(DiskTest, DirectoriesAreMadeListedAndSynced) {
+  run(directories(disk_, dir_));
+}
 
 Task<void> removing(Disk& d, std::string dir) {
   Result<void> m = co_await d.make_dirs(dir + "/x/y");
@@ -273,7 +300,9 @@ Task<void> removing(Disk& d, std::string dir) {
   r = co_await d.remove(dir + "/x");
   EXPECT_TRUE(r) << why(r);
 }
-TEST_F(DiskTest, RemoveTakesFilesAndEmptyDirectories) { run(removing(disk_, dir_)); }
+TEST_F(DiskTest, RemoveTakesFilesAndEmptyDirectories) {
+  run(removing(disk_, dir_));
+}
 
 Task<void> free_space(Disk& d, std::string dir) {
   Result<DiskSpace> s = co_await d.space(dir);
@@ -285,7 +314,9 @@ Task<void> free_space(Disk& d, std::string dir) {
   s = co_await d.space(dir + "/none");
   EXPECT_EQ(s.error().code, Errc::not_found);
 }
-TEST_F(DiskTest, SpaceIsThatOfTheFileSystem) { run(free_space(disk_, dir_)); }
+TEST_F(DiskTest, SpaceIsThatOfTheFileSystem) {
+  run(free_space(disk_, dir_));
+}
 
 size_t open_descriptors() {
   size_t n = 0;
@@ -300,7 +331,9 @@ Task<void> forget_files(Disk& d, std::string path) {
   co_await sleep_for(20 * ns_per_ms);
   EXPECT_EQ(open_descriptors(), before);
 }
-TEST_F(DiskTest, AFileThatIsDroppedIsClosed) { run(forget_files(disk_, dir_ + "/f")); }
+TEST_F(DiskTest, AFileThatIsDroppedIsClosed) {
+  run(forget_files(disk_, dir_ + "/f"));
+}
 
 }  // namespace
 }  // namespace rmq

@@ -91,7 +91,9 @@ Task<void> exchange(Net& net) {
   EXPECT_EQ(end.error().code, Errc::closed);
   co_await drop(p);
 }
-TEST_F(NetTest, BytesGoBothWaysAndTheEndIsSeen) { run(exchange(*net_)); }
+TEST_F(NetTest, BytesGoBothWaysAndTheEndIsSeen) {
+  run(exchange(*net_));
+}
 
 // ---- sockets made by hand ------------------------------------------------------------------------------
 
@@ -154,14 +156,20 @@ Task<void> send_in_parts(Ring& r, UringNet& net, size_t buffers) {
   co_await a->closed();
   co_await b->closed();
 }
-TEST_F(NetTest, ASendThatTheSocketTakesInPartsIsWhole) { run(send_in_parts(*ring_, *net_, 1)); }
-TEST_F(NetTest, ASendOfMoreBuffersThanACallTakesIsWhole) { run(send_in_parts(*ring_, *net_, 3000)); }
+TEST_F(NetTest, ASendThatTheSocketTakesInPartsIsWhole) {
+  run(send_in_parts(*ring_, *net_, 1));
+}
+TEST_F(NetTest, ASendOfMoreBuffersThanACallTakesIsWhole) {
+  run(send_in_parts(*ring_, *net_, 3000));
+}
 
 Task<void> send_expecting(Stream& s, std::string_view text, Errc expected) {
   iovec v = iov(text);
   Result<void> r = co_await s.send(std::span(&v, 1));
   EXPECT_FALSE(r);
-  if (!r) { EXPECT_EQ(r.error().code, expected) << why(r); }
+  if (!r) {
+    EXPECT_EQ(r.error().code, expected) << why(r);
+  }
 }
 Task<void> close_while_sending(Ring& r, UringNet& net) {
   SocketPair p;
@@ -175,7 +183,9 @@ Task<void> close_while_sending(Ring& r, UringNet& net) {
   co_await scope.join();
   ::close(p.fd[1]);
 }
-TEST_F(NetTest, CloseEndsASendThatWaitsForRoom) { run(close_while_sending(*ring_, *net_)); }
+TEST_F(NetTest, CloseEndsASendThatWaitsForRoom) {
+  run(close_while_sending(*ring_, *net_));
+}
 
 Task<void> send_to_closed(Ring& r, UringNet& net) {
   SocketPair p;
@@ -185,7 +195,9 @@ Task<void> send_to_closed(Ring& r, UringNet& net) {
   co_await a->closed();
   co_await send_expecting(*a, "x", Errc::closed);
 }
-TEST_F(NetTest, ASendToAPeerThatIsGoneFails) { run(send_to_closed(*ring_, *net_)); }
+TEST_F(NetTest, ASendToAPeerThatIsGoneFails) {
+  run(send_to_closed(*ring_, *net_));
+}
 
 Task<void> half_closed(Ring& r, UringNet& net) {
   SocketPair p;
@@ -200,7 +212,9 @@ Task<void> half_closed(Ring& r, UringNet& net) {
   co_await a->closed();
   ::close(p.fd[1]);
 }
-TEST_F(NetTest, APeerThatSendsNoMoreMayStillReceive) { run(half_closed(*ring_, *net_)); }
+TEST_F(NetTest, APeerThatSendsNoMoreMayStillReceive) {
+  run(half_closed(*ring_, *net_));
+}
 
 // ---- receiving ---------------------------------------------------------------------------------------
 
@@ -210,7 +224,9 @@ Task<void> recv_deadline(Ring& r, UringNet& net) {
   int64_t until_ns = r.now_ns() + 10 * ns_per_ms;
   Result<RecvBuffer> b = co_await a->recv(until_ns);
   EXPECT_FALSE(b);
-  if (!b) { EXPECT_EQ(b.error().code, Errc::timeout); }
+  if (!b) {
+    EXPECT_EQ(b.error().code, Errc::timeout);
+  }
   EXPECT_GE(r.now_ns(), until_ns);
   EXPECT_EQ(::write(p.fd[1], "late", 4), 4);
   std::string got = co_await read_bytes(*a, 4);
@@ -218,12 +234,16 @@ Task<void> recv_deadline(Ring& r, UringNet& net) {
   co_await a->closed();
   ::close(p.fd[1]);
 }
-TEST_F(NetTest, RecvEndsAtItsDeadlineAndLosesNothing) { run(recv_deadline(*ring_, *net_)); }
+TEST_F(NetTest, RecvEndsAtItsDeadlineAndLosesNothing) {
+  run(recv_deadline(*ring_, *net_));
+}
 
 Task<void> recv_expecting(Stream& s, Errc expected) {
   Result<RecvBuffer> b = co_await s.recv(no_deadline);
   EXPECT_FALSE(b);
-  if (!b) { EXPECT_EQ(b.error().code, expected) << why(b); }
+  if (!b) {
+    EXPECT_EQ(b.error().code, expected) << why(b);
+  }
 }
 Task<void> close_while_receiving(Ring& r, UringNet& net) {
   SocketPair p;
@@ -242,7 +262,9 @@ Task<void> close_while_receiving(Ring& r, UringNet& net) {
   EXPECT_EQ(::read(p.fd[1], &c, 1), 0);
   ::close(p.fd[1]);
 }
-TEST_F(NetTest, CloseEndsARecv) { run(close_while_receiving(*ring_, *net_)); }
+TEST_F(NetTest, CloseEndsARecv) {
+  run(close_while_receiving(*ring_, *net_));
+}
 
 Task<void> close_with_unread(Ring& r, UringNet& net) {
   SocketPair p;
@@ -256,7 +278,9 @@ Task<void> close_with_unread(Ring& r, UringNet& net) {
   co_await a->closed();
   ::close(p.fd[1]);
 }
-TEST_F(NetTest, CloseGivesBackWhatNobodyRead) { run(close_with_unread(*ring_, *net_)); }
+TEST_F(NetTest, CloseGivesBackWhatNobodyRead) {
+  run(close_with_unread(*ring_, *net_));
+}
 
 Task<void> reset_by_peer(Net& net) {
   Result<std::unique_ptr<Listener>> l = co_await net.listen(loopback, 0);
@@ -271,7 +295,9 @@ Task<void> reset_by_peer(Net& net) {
   co_await (*s)->closed();
   co_await (*l)->closed();
 }
-TEST_F(NetTest, AResetIsTheEnd) { run(reset_by_peer(*net_)); }
+TEST_F(NetTest, AResetIsTheEnd) {
+  run(reset_by_peer(*net_));
+}
 
 // A reader that does not read: receiving stops at the queue's limit, the sender is held by the kernel, and
 // reading starts it again.
@@ -299,7 +325,9 @@ Task<void> slow_reader(Ring& r, UringNet& net) {
   co_await a->closed();
   co_await b->closed();
 }
-TEST_F(NetTest, AStreamThatNobodyReadsStopsReceiving) { run(slow_reader(*ring_, *net_)); }
+TEST_F(NetTest, AStreamThatNobodyReadsStopsReceiving) {
+  run(slow_reader(*ring_, *net_));
+}
 
 // ---- few buffers -------------------------------------------------------------------------------------
 
@@ -327,7 +355,9 @@ Task<void> keep_buffers(Ring& r, UringNet& net) {
   co_await a->closed();
   ::close(p.fd[1]);
 }
-TEST_F(TinyPool, KeptBuffersDoNotRunOut) { run(keep_buffers(*ring_, *net_)); }
+TEST_F(TinyPool, KeptBuffersDoNotRunOut) {
+  run(keep_buffers(*ring_, *net_));
+}
 
 Task<void> read_to_end(Stream& s, std::string& got) {
   for (;;) {
@@ -357,7 +387,9 @@ Task<void> exhaust(Ring& r, UringNet& net) {
     co_await s[i]->closed();
   }
 }
-TEST_F(TinyPool, StarvedStreamsGoOnWhenBuffersComeBack) { run(exhaust(*ring_, *net_)); }
+TEST_F(TinyPool, StarvedStreamsGoOnWhenBuffersComeBack) {
+  run(exhaust(*ring_, *net_));
+}
 
 // Nobody reads and all starve: closing must find them in the list and leave nothing behind.
 Task<void> close_starved(Ring& r, UringNet& net) {
@@ -374,14 +406,18 @@ Task<void> close_starved(Ring& r, UringNet& net) {
   EXPECT_GT(net.pool().times_starved(), 0u);
   EXPECT_EQ(net.pool().free_buffers(), 4u);
 }
-TEST_F(TinyPool, StarvedStreamsCanBeClosed) { run(close_starved(*ring_, *net_)); }
+TEST_F(TinyPool, StarvedStreamsCanBeClosed) {
+  run(close_starved(*ring_, *net_));
+}
 
 // ---- listening ---------------------------------------------------------------------------------------
 
 Task<void> accept_expecting(Listener& l, Errc expected) {
   Result<std::unique_ptr<Stream>> s = co_await l.accept();
   EXPECT_FALSE(s);
-  if (!s) { EXPECT_EQ(s.error().code, expected) << why(s); }
+  if (!s) {
+    EXPECT_EQ(s.error().code, expected) << why(s);
+  }
 }
 Task<void> close_while_accepting(Net& net) {
   Result<std::unique_ptr<Listener>> l = co_await net.listen(loopback, 0);
@@ -394,7 +430,9 @@ Task<void> close_while_accepting(Net& net) {
   co_await (*l)->closed();
   co_await accept_expecting(**l, Errc::closed);
 }
-TEST_F(NetTest, CloseEndsAnAccept) { run(close_while_accepting(*net_)); }
+TEST_F(NetTest, CloseEndsAnAccept) {
+  run(close_while_accepting(*net_));
+}
 
 Task<void> listen_twice(Net& net) {
   Result<std::unique_ptr<Listener>> l = co_await net.listen(loopback, 0);
@@ -402,7 +440,9 @@ Task<void> listen_twice(Net& net) {
   uint16_t port = (*l)->local().port;
   Result<std::unique_ptr<Listener>> second = co_await net.listen(loopback, port);
   EXPECT_FALSE(second);
-  if (!second) { EXPECT_EQ(second.error().sys, EADDRINUSE); }
+  if (!second) {
+    EXPECT_EQ(second.error().sys, EADDRINUSE);
+  }
   // Connections of before do not keep the port from the next process.
   int fd = plain_connect((*l)->local());
   Result<std::unique_ptr<Stream>> s = co_await (*l)->accept();
@@ -414,7 +454,9 @@ Task<void> listen_twice(Net& net) {
   if (again) co_await (*again)->closed();
   ::close(fd);
 }
-TEST_F(NetTest, APortIsFreeAgainAtOnce) { run(listen_twice(*net_)); }
+TEST_F(NetTest, APortIsFreeAgainAtOnce) {
+  run(listen_twice(*net_));
+}
 
 // More connections than the listener takes ahead, and none taken for a while.
 Task<void> many_waiting(Net& net) {
@@ -438,7 +480,9 @@ Task<void> many_waiting(Net& net) {
   co_await (*l)->closed();  // one was never accepted
   for (int fd : fds) ::close(fd);
 }
-TEST_F(NetTest, AcceptingStopsWhenNobodyTakesAndGoesOn) { run(many_waiting(*net_)); }
+TEST_F(NetTest, AcceptingStopsWhenNobodyTakesAndGoesOn) {
+  run(many_waiting(*net_));
+}
 
 int lowest_free_fd() {
   int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -467,8 +511,12 @@ Task<void> out_of_files(Net& net) {
   scope.spawn(raise_files(before.rlim_cur));
   Result<std::unique_ptr<Stream>> s = co_await (*l)->accept();
   EXPECT_FALSE(s);
-  if (!s) { EXPECT_EQ(s.error().code, Errc::limit); }
-  if (!s) { EXPECT_EQ(s.error().sys, EMFILE); }
+  if (!s) {
+    EXPECT_EQ(s.error().code, Errc::limit);
+  }
+  if (!s) {
+    EXPECT_EQ(s.error().sys, EMFILE);
+  }
   for (int i = 0; i < 3; i++) {  // told once; then it waits until there are descriptors
     s = co_await (*l)->accept();
     EXPECT_TRUE(s) << why(s);
@@ -478,7 +526,9 @@ Task<void> out_of_files(Net& net) {
   co_await (*l)->closed();
   for (int fd : fds) ::close(fd);
 }
-TEST_F(NetTest, AcceptSurvivesTheLackOfDescriptors) { run(out_of_files(*net_)); }
+TEST_F(NetTest, AcceptSurvivesTheLackOfDescriptors) {
+  run(out_of_files(*net_));
+}
 
 // The descriptor of the stream between these two.
 int find_fd(const Address& local, const Address& peer) {
@@ -502,7 +552,9 @@ Task<void> look_at_options(Net& net) {
   EXPECT_TRUE(no_delay(*p.server));
   co_await drop(p);
 }
-TEST_F(NetTest, SmallSendsAreNotDelayed) { run(look_at_options(*net_)); }
+TEST_F(NetTest, SmallSendsAreNotDelayed) {
+  run(look_at_options(*net_));
+}
 
 bool machine_has_v6() {
   int fd = ::socket(AF_INET6, SOCK_STREAM, 0);
@@ -557,9 +609,13 @@ Task<void> connect_refused(Net& net) {
   co_await sleep_for(5 * ns_per_ms);
   Result<std::unique_ptr<Stream>> s = co_await net.connect(loopback, port, no_deadline);
   EXPECT_FALSE(s);
-  if (!s) { EXPECT_EQ(s.error().sys, ECONNREFUSED) << why(s); }
+  if (!s) {
+    EXPECT_EQ(s.error().sys, ECONNREFUSED) << why(s);
+  }
 }
-TEST_F(NetTest, ARefusedConnectTellsSo) { run(connect_refused(*net_)); }
+TEST_F(NetTest, ARefusedConnectTellsSo) {
+  run(connect_refused(*net_));
+}
 
 // A listener whose backlog is full drops the handshake: the connect hangs.
 Task<void> connect_deadline(Ring& r, Net& net) {
@@ -572,12 +628,16 @@ Task<void> connect_deadline(Ring& r, Net& net) {
   int64_t until_ns = r.now_ns() + 50 * ns_per_ms;
   Result<std::unique_ptr<Stream>> s = co_await net.connect(loopback, at.port, until_ns);
   EXPECT_FALSE(s);
-  if (!s) { EXPECT_EQ(s.error().code, Errc::timeout) << why(s); }
+  if (!s) {
+    EXPECT_EQ(s.error().code, Errc::timeout) << why(s);
+  }
   EXPECT_GE(r.now_ns(), until_ns);
   ::close(first);
   ::close(fd);
 }
-TEST_F(NetTest, AConnectEndsAtItsDeadline) { run(connect_deadline(*ring_, *net_)); }
+TEST_F(NetTest, AConnectEndsAtItsDeadline) {
+  run(connect_deadline(*ring_, *net_));
+}
 
 Task<void> by_name(Ring& r, Net& net) {
   Result<std::unique_ptr<Listener>> l = co_await net.listen("", 0);
@@ -588,7 +648,9 @@ Task<void> by_name(Ring& r, Net& net) {
   if (s) co_await (*s)->closed();
   co_await (*l)->closed();
 }
-TEST_F(NetTest, NamesAreResolved) { run(by_name(*ring_, *net_)); }
+TEST_F(NetTest, NamesAreResolved) {
+  run(by_name(*ring_, *net_));
+}
 
 // ---- many --------------------------------------------------------------------------------------------
 

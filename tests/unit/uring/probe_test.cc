@@ -20,11 +20,17 @@ ProbeFacts refused(int error) {
   f.setup_errno = f.plain_setup_errno = error;
   return f;
 }
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 
-TEST(Probe, ThisMachinePasses) { EXPECT_EQ(probe_verdict(probe_kernel(), 64), ""); }
+TEST(Probe, ThisMachinePasses) {
+  EXPECT_EQ(probe_verdict(probe_kernel(), 64), "");
+}
 
-TEST(Probe, FineIsSilent) { EXPECT_EQ(probe_verdict(fine(), 20'000), ""); }
+TEST(Probe, FineIsSilent) {
+  EXPECT_EQ(probe_verdict(fine(), 20'000), "");
+}
 
 TEST(Probe, SysctlIsNamedWithTheCure) {
   ProbeFacts f = refused(EPERM);

@@ -27,7 +27,9 @@ class RingTest : public testing::Test {
   std::unique_ptr<Ring> ring_;
 };
 
-inline iovec iov(std::string_view s) { return {const_cast<char*>(s.data()), s.size()}; }
+inline iovec iov(std::string_view s) {
+  return {const_cast<char*>(s.data()), s.size()};
+}
 
 // EXPECT_* print and go on; ASSERT_* would return from a coroutine, which it cannot.
 template <class T>

@@ -105,7 +105,8 @@ Task<void> note_turns(Ring& r, std::vector<uint64_t>& turns) {
   co_await s.join();
 }
 TEST(RingTurn, IsBounded) {
-  Result<std::unique_ptr<Ring>> r = Ring::create({.sq_entries = 8, .cq_entries = 16, .completions_per_turn = 2});
+  Result<std::unique_ptr<Ring>> r =
+      Ring::create({.sq_entries = 8, .cq_entries = 16, .completions_per_turn = 2});
   ASSERT_TRUE(r);
   std::vector<uint64_t> turns;
   (*r)->run(note_turns(**r, turns));
@@ -204,15 +205,17 @@ TEST_F(Ring_, ClosesInTheBackgroundBeforeItDies) {
 }
 
 int alarms = 0;
-void on_alarm(int) { alarms++; }
+void on_alarm(int) {
+  alarms++;
+}
 Task<void> sleep_long(Ring& r) {
   int64_t until_ns = r.now_ns() + 100 * ns_per_ms;
   co_await sleep_until(until_ns);
   EXPECT_GE(r.now_ns(), until_ns);
 }
 TEST_F(Ring_, SignalsInterruptTheWaitWithoutHarm) {
-  struct sigaction act {};
-  struct sigaction before {};
+  struct sigaction act{};
+  struct sigaction before{};
   act.sa_handler = on_alarm;
   sigaction(SIGALRM, &act, &before);
   itimerval every{{0, 5'000}, {0, 5'000}};
@@ -277,7 +280,9 @@ Task<void> run_jobs(Ring& r) {
     EXPECT_NE(job->on, std::this_thread::get_id());
   }
 }
-TEST_F(Ring_, JobsRunOnAnotherThread) { run(run_jobs(*ring_)); }
+TEST_F(Ring_, JobsRunOnAnotherThread) {
+  run(run_jobs(*ring_));
+}
 
 class WaitForGo final : public Offload::Job {
  public:

@@ -36,7 +36,9 @@ Task<void> hear_signals(Ring& r) {
   EXPECT_EQ(heard, SIGINT);
   co_await scope.join();
 }
-TEST_F(SignalsTest, AreHeardWheneverTheyCome) { run(hear_signals(*ring_)); }
+TEST_F(SignalsTest, AreHeardWheneverTheyCome) {
+  run(hear_signals(*ring_));
+}
 
 Task<void> close_later(Signals& s) {
   co_await sleep_for(5 * ns_per_ms);
@@ -50,7 +52,9 @@ Task<void> hear_close(Ring& r) {
   EXPECT_EQ(heard, 0);
   co_await scope.join();
 }
-TEST_F(SignalsTest, CloseEndsTheWait) { run(hear_close(*ring_)); }
+TEST_F(SignalsTest, CloseEndsTheWait) {
+  run(hear_close(*ring_));
+}
 
 TEST_F(SignalsTest, ABrokenPipeDoesNotKill) {
   int fd[2];

@@ -27,7 +27,9 @@ class TestLoop : public Loop {
   TestRandom random_;
 };
 
-Task<int> answer(int x) { co_return x; }
+Task<int> answer(int x) {
+  co_return x;
+}
 Task<int> later(int x) {
   co_await sleep_for(10);
   co_return x;
@@ -49,7 +51,9 @@ Task<void> million_suspended(long& sum) {
     sum += co_await answer(1);
   }
 }
-Task<void> nested(long& sum) { co_await million_suspended(sum); }
+Task<void> nested(long& sum) {
+  co_await million_suspended(sum);
+}
 TEST(Task, AwaitsThatSuspendUseNoStack) {
   TestLoop loop;
   long sum = 0;
