@@ -104,6 +104,21 @@ Task<Result<void>> MessageStore::Impl::sync_parents() {
   co_return Result<void>();
 }
 
+Task<Result<void>> MessageStore::Impl::begin_log(uint64_t end, uint64_t zeroed_to, int64_t last_store_ms) {
+  CO_TRY(co_await log_.begin_at(end, zeroed_to));
+  confirm_ = end;
+  last_store_ms_ = confirmed_store_ms_ = last_store_ms;
+  auto saved = co_await save_checkpoint(false);
+  if (!saved) co_return std::unexpected(saved.error());
+  co_return Result<void>();
+}
+
+namespace {
+Task<void> keep_result(Task<Result<void>> t, Result<void>& out) {
+  out = co_await t;
+}
+}  // namespace
+
 Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   if (options_.commit_log_file_bytes == 0 || options_.commit_log_file_bytes % disk_block_bytes != 0)
     co_return rmq::fail(Errc::bad_input, "mappedFileSizeCommitLog is not a multiple of 4096");
@@ -114,18 +129,19 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   CO_TRY(co_await disk_.make_dirs(options_.commit_log_dir));
   CO_TRY(co_await disk_.make_dirs(options_.root + "/consumequeue"));
   CO_TRY(co_await checkpoint_files_.lock());
-  CO_TRY(co_await sync_parents());
   CO_TRY(co_await checkpoint_files_.load());
   CO_TRY(co_await log_.segments().load());
   Recovery recovery(stats_, log_, table_, queue_files_, checkpoint_files_, progress);
   CO_TRY_VAR(out, co_await recovery.run());
-  CO_TRY(co_await log_.begin_at(out.end, out.zeroed_to));
-  confirm_ = out.end;
-  last_store_ms_ = confirmed_store_ms_ = out.last_store_timestamp_ms;
+  // Syncs that do not depend on each other run side by side: a file system then merges their commits.
+  Result<void> marked, parents;
+  Scope syncs;
+  syncs.spawn(keep_result(checkpoint_files_.mark_running(), marked));
+  syncs.spawn(keep_result(sync_parents(), parents));
+  Result<void> begun = co_await begin_log(out.end, out.zeroed_to, out.last_store_timestamp_ms);
+  co_await syncs.join();
+  for (const Result<void>& r : {begun, marked, parents}) CO_TRY(r);
   log_.start(tasks_);
-  auto saved = co_await save_checkpoint(false);
-  if (!saved) co_return std::unexpected(saved.error());
-  CO_TRY(co_await checkpoint_files_.mark_running());
   own_tasks_.spawn(checkpoint_loop());
   own_tasks_.spawn(queue_loop());
   own_tasks_.spawn(watch_loop());

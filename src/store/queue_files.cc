@@ -247,6 +247,11 @@ Task<Result<void>> QueueFiles::remove_queue(ConsumeQueue& q) {
   co_return co_await remove_tree(dir);
 }
 
+Task<Result<bool>> QueueFiles::any() {
+  CO_TRY_VAR(entries, co_await disk_.list(root_));
+  co_return !entries.empty();
+}
+
 Task<Result<void>> QueueFiles::remove_all() {
   for (auto& name : table_.topics()) {
     auto queues = table_.detach(name);

@@ -43,6 +43,7 @@ class QueueFiles {
   // the table's sums with the checkpoint and rebuilds.
   Task<Result<void>> load(int64_t limit, int64_t log_min, bool cut);
   Task<Result<void>> remove_all();  // files and table
+  Task<Result<bool>> any();         // whether there is anything in the directory
   Task<Result<void>> remove_queue(ConsumeQueue& q);
 
   // --- writing

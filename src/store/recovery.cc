@@ -329,7 +329,8 @@ Task<Result<Recovery::Outcome>> Recovery::run() {
     if (checkpoint_.own() && checkpoint_.own()->log_durable > 0)
       co_return fail(Errc::corrupt, "there are no commitlog files, but the checkpoint knows of some");
     stats_.recovery.clean = true;
-    CO_TRY(co_await files_.remove_all());
+    CO_TRY_VAR(queues, co_await files_.any());
+    if (queues) CO_TRY(co_await files_.remove_all());
     co_return out;
   }
   CO_TRY(co_await load_queues());

@@ -59,6 +59,7 @@ struct MessageStore::Impl final : LogOwner {
   // --- message_store.cc
   Task<Result<void>> open(RecoveryProgress* progress);
   Task<Result<void>> sync_parents();
+  Task<Result<void>> begin_log(uint64_t end, uint64_t zeroed_to, int64_t last_store_ms);
   Task<PutMessageResult> put_all(std::span<const MessageIn> messages, bool batch, bool wait);
   std::optional<PutMessageResult> try_put(const MessageIn& m);
   Task<PutMessageStatus> confirmed(uint64_t end);

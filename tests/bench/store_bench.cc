@@ -1,9 +1,11 @@
 // What the store costs alone: `window` puts in flight on one ring, then pulls of 32 over all of it.
-//   store_bench DIR [window=128] [messages=500000] [body bytes=1024] [sync|async] [queues=8]
+//   store_bench DIR [window=128] [messages=500000] [body bytes=1024] [sync|async] [queues=8] [zeros ahead,
+//   MiB]
 // DIR is used for a store and left there; give an empty directory on the disk to measure. CPU is that of the
 // store's thread, kernel time included; what io_uring does in kernel workers is not in it.
-#include <time.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -25,22 +27,30 @@ struct Options {
   size_t body_bytes = 1024;
   bool sync = true;
   int32_t queues = 8;
+  uint64_t zero_mib = 0;
 };
 
-int64_t thread_cpu_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return t.tv_sec * ns_per_s + t.tv_nsec;
+struct Cpu {
+  double user_us, system_us;
+};
+Cpu thread_cpu() {
+  rusage r{};
+  getrusage(RUSAGE_THREAD, &r);
+  auto us = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_usec);
+  };
+  return {us(r.ru_utime), us(r.ru_stime)};
 }
 
 struct Meter {
   int64_t wall_ns = system_mono_ns();
-  int64_t cpu_ns = thread_cpu_ns();
+  Cpu began = thread_cpu();
   void print(const char* what, uint64_t messages) const {
-    double s = static_cast<double>(system_mono_ns() - wall_ns) / 1e9;
-    double cpu_us = static_cast<double>(thread_cpu_ns() - cpu_ns) / 1e3;
-    printf("%-6s %9.0f msg/s  %6.3f us CPU/msg  (%" PRIu64 " messages, %.2f s)\n", what,
-           static_cast<double>(messages) / s, cpu_us / static_cast<double>(messages), messages, s);
+    double s = static_cast<double>(system_mono_ns() - wall_ns) / 1e9, n = static_cast<double>(messages);
+    Cpu now = thread_cpu();
+    printf(
+        "%-6s %9.0f msg/s, CPU per message: user %.3f us, system %.3f us  (%" PRIu64 " messages, %.2f s)\n",
+        what, n / s, (now.user_us - began.user_us) / n, (now.system_us - began.system_us) / n, messages, s);
   }
 };
 
@@ -65,7 +75,8 @@ Task<void> producer(MessageStore& store, const Options& o, uint64_t& left, int32
 
 Task<void> consume(MessageStore& store, const Options& o, uint64_t& seen) {
   for (int32_t q = 0; q < o.queues; q++) {
-    for (int64_t at = store.min_offset("BenchmarkTopic", q); at < store.max_offset("BenchmarkTopic", q);) {
+    for (int64_t at = std::max<int64_t>(store.min_offset("BenchmarkTopic", q), 0);
+         at < store.max_offset("BenchmarkTopic", q);) {
       auto r = co_await store.get("BenchmarkTopic", q, at, 32, nullptr);
       check(r.status == GetMessageStatus::FOUND);
       seen += r.message_count;
@@ -87,6 +98,7 @@ void print_stats(const StoreStats& s) {
 Task<void> run(Disk& disk, const Options& o) {
   StoreOptions so;
   so.root = o.dir;
+  if (o.zero_mib != 0) so.zero_ahead_bytes = o.zero_mib << 20;
   so.flush = o.sync ? FlushDiskType::SYNC_FLUSH : FlushDiskType::ASYNC_FLUSH;
   int64_t began_ns = system_mono_ns();
   auto opened = co_await MessageStore::open(disk, so, nullptr);
@@ -97,7 +109,8 @@ Task<void> run(Disk& disk, const Options& o) {
   MessageStore& store = **opened;
   printf("opened in %.1f ms, direct I/O %s\n", static_cast<double>(system_mono_ns() - began_ns) / 1e6,
          store.stats().direct_io ? "yes" : "no");
-  co_await sleep_for(ns_per_s);  // zeros ahead, as in a broker that has been up for a moment
+  // Zeros ahead, as in a broker that has been up for a moment.
+  while (store.stats().zeroed_bytes < so.zero_ahead_bytes) co_await sleep_for(10 * ns_per_ms);
   Meter put;
   uint64_t left = o.messages;
   {
@@ -121,7 +134,7 @@ Task<void> run(Disk& disk, const Options& o) {
 int main(int argc, char** argv) {
   rmq::store::Options o;
   if (argc < 2) {
-    fprintf(stderr, "usage: store_bench DIR [window] [messages] [body bytes] [sync|async] [queues]\n");
+    fprintf(stderr, "usage: store_bench DIR [window] [messages] [body bytes] [sync|async] [queues] [MiB]\n");
     return 64;
   }
   o.dir = argv[1];
@@ -130,6 +143,7 @@ int main(int argc, char** argv) {
   if (argc > 4) o.body_bytes = strtoull(argv[4], nullptr, 10);
   if (argc > 5) o.sync = std::string_view(argv[5]) != "async";
   if (argc > 6) o.queues = static_cast<int32_t>(strtol(argv[6], nullptr, 10));
+  if (argc > 7) o.zero_mib = strtoull(argv[7], nullptr, 10);
   auto ring = rmq::Ring::create();
   if (!ring) {
     fprintf(stderr, "%s\n", to_string(ring.error()).c_str());
