@@ -22,7 +22,7 @@ struct OwnCheckpoint {
   bool sync_flush = false;         // the writer confirmed only what was on stable storage
   int64_t queues_durable = 0;      // physical offset; the log is durable up to there as well
   int64_t log_durable = 0;         // at least queues_durable
-  int64_t zeroed_to = 0;           // the log's files hold zeros from log_durable to here (clean only)
+  int64_t zeroed_to = 0;           // the log's files are written up to here, with zeros behind the log's end
   uint64_t queue_count = 0;        // queues with units of records below queues_durable
   uint64_t queue_units = 0;        // sum of their max offsets
   int64_t store_timestamp_ms = 0;  // of the newest record below queues_durable

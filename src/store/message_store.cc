@@ -449,7 +449,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   CO_TRY_VAR(all, co_await queue_files_.sync_all());
   if (!all || deletions != deletions_) co_return false;
   c.log_durable = std::max(static_cast<int64_t>(log_.flushed_offset()), c.queues_durable);
-  c.zeroed_to = clean ? static_cast<int64_t>(log_.zeroed_offset()) : 0;
+  c.zeroed_to = static_cast<int64_t>(log_.zeroed_offset());
   JavaCheckpoint j = checkpoint_files_.java().value_or(JavaCheckpoint{});
   j.physic_msg_timestamp = j.logics_msg_timestamp = c.store_timestamp_ms;
   j.confirm_phy_offset = c.queues_durable;

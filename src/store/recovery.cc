@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t block = disk_block_bytes;
 constexpr size_t window_bytes = 4u << 20;
 constexpr size_t look_bytes = 1u << 20;
-constexpr uint64_t zeros_enough = 128u << 20;  // more than is ever zeroed ahead by default: nothing follows
+constexpr uint64_t zeros_enough = 8u << 20;  // more than one write, and than one record: nothing follows
 constexpr int64_t gap_units_max = 1'000'000;
 uint64_t align_down(uint64_t v) {
   return v & ~(block - 1);
@@ -308,6 +308,9 @@ Task<Result<void>> Recovery::finish_tail(LogWalker& w) {
     stats_.recovery.torn_bytes = nonzero_end_ - pos_;
   }
   CO_TRY(co_await sync_kept());
+  // Of our own synced writes nothing can be behind zeros: the files are as they should be.
+  if (provable && nonzero_end_ == pos_) co_return Result<void>();
+  cut_ = true;
   co_return co_await segments.cut(pos_);
 }
 
@@ -344,7 +347,7 @@ Task<Result<Recovery::Outcome>> Recovery::run() {
   stats_.recovery.scanned_from = static_cast<int64_t>(from_);
   stats_.recovery.scanned_to = static_cast<int64_t>(pos_);
   out.end = pos_;
-  out.zeroed_to = clean_ && pos_ == from_ ? static_cast<uint64_t>(own_->zeroed_to) : pos_;
+  out.zeroed_to = own_ != nullptr && !cut_ ? static_cast<uint64_t>(own_->zeroed_to) : pos_;
   out.last_store_timestamp_ms = last_store_ms_;
   co_return out;
 }

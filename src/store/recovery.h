@@ -83,6 +83,7 @@ class Recovery {
   bool clean_ = false;                  // ... and was written by an orderly stop
   bool rebuilding_ = false;             // all queues anew: whatever the records say is right
   bool rebuild_wanted_ = false;
+  bool cut_ = false;
   uint64_t from_ = 0;  // Q
   uint64_t pos_ = 0;
   uint64_t nonzero_end_ = 0;   // behind the last byte that is not zero, as far as was looked

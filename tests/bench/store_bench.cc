@@ -110,7 +110,10 @@ Task<void> run(Disk& disk, const Options& o) {
   printf("opened in %.1f ms, direct I/O %s\n", static_cast<double>(system_mono_ns() - began_ns) / 1e6,
          store.stats().direct_io ? "yes" : "no");
   // Zeros ahead, as in a broker that has been up for a moment.
-  while (store.stats().zeroed_bytes < so.zero_ahead_bytes) co_await sleep_for(10 * ns_per_ms);
+  for (uint64_t before = 1; before != store.stats().zeroed_bytes;) {
+    before = store.stats().zeroed_bytes;
+    co_await sleep_for(300 * ns_per_ms);
+  }
   Meter put;
   uint64_t left = o.messages;
   {
