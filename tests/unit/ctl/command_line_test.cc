@@ -133,7 +133,9 @@ TEST(VerbTable, EveryRowHoldsWhatItPromises) {
       EXPECT_EQ(parsed(line + arguments + " " + option).verb, &v) << line << " " << option;
       EXPECT_NE(help_of(v).find(names.substr(names.rfind(',') + 1)), std::string::npos) << option;
     }
-    if (*v.mqadmin) EXPECT_EQ(parsed(v.mqadmin + arguments).verb, &v) << v.mqadmin;
+    if (*v.mqadmin) {
+      EXPECT_EQ(parsed(v.mqadmin + arguments).verb, &v) << v.mqadmin;
+    }
   }
 }
 
@@ -149,7 +151,9 @@ TEST(VerbTable, ManPageAndCompletionHaveEveryVerb) {
   while (!rest.empty()) {
     std::string_view line = rest.substr(0, rest.find('\n'));
     static const std::set<std::string_view> requests = {".SS", ".TP", ".PP", ".br"};
-    if (line.starts_with('.')) EXPECT_TRUE(requests.contains(line.substr(0, line.find(' ')))) << line;
+    if (line.starts_with('.')) {
+      EXPECT_TRUE(requests.contains(line.substr(0, line.find(' ')))) << line;
+    }
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
   }
 }
