@@ -6,7 +6,7 @@
 namespace rmq::broker {
 namespace {
 
-std::string props(std::initializer_list<std::pair<std::string_view, std::string_view>> p) {
+std::string props(const sim::Ext& p) {
   std::string out;
   for (auto& [k, v] : p) proto::append_property(out, k, v);
   return out;
@@ -202,10 +202,12 @@ Task<void> pull_table(World& w) {
     int32_t code;
     std::string_view next, remark;
   };
-  for (const Row& row :
-       {Row{1, "*", 0, "3", "FOUND"}, Row{3, "*", 19, "3", "OFFSET_OVERFLOW_ONE"},
-        Row{9, "*", 21, "3", "OFFSET_OVERFLOW_BADLY"}, Row{-1, "*", 21, "0", "OFFSET_TOO_SMALL"},
-        Row{0, "zz", 20, "3", "NO_MATCHED_MESSAGE"}}) {
+  const Row rows[] = {{1, "*", 0, "3", "FOUND"},
+                      {3, "*", 19, "3", "OFFSET_OVERFLOW_ONE"},
+                      {9, "*", 21, "3", "OFFSET_OVERFLOW_BADLY"},
+                      {-1, "*", 21, "0", "OFFSET_TOO_SMALL"},
+                      {0, "zz", 20, "3", "NO_MATCHED_MESSAGE"}};
+  for (const Row& row : rows) {
     auto a = co_await w.pull("P", row.offset, row.subscription);
     EXPECT_EQ(code_of(a), row.code) << row.offset;
     EXPECT_EQ(ext(a, "nextBeginOffset"), row.next) << row.offset;

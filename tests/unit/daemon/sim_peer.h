@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +15,25 @@
 
 namespace rmq::sim {
 
-// Names and values of ext fields. A vector, because GCC 12 cannot keep an initializer_list in a coroutine:
-// do not write one in a statement with co_await either.
-using Ext = std::vector<std::pair<std::string_view, std::string_view>>;
+// Names and values of ext fields, written as {{"topic", "T"}, {"queueId", "0"}}. Twelve parameters and no
+// initializer_list: GCC 12 cannot keep the array of one in a statement with co_await.
+class Ext {
+ public:
+  struct Field {
+    std::string_view name, value;
+  };
+  Ext(Field a = {}, Field b = {}, Field c = {}, Field d = {}, Field e = {}, Field f = {}, Field g = {},
+      Field h = {}, Field i = {}, Field j = {}, Field k = {}, Field l = {})
+      : fields_{a, b, c, d, e, f, g, h, i, j, k, l} {
+    while (size_ < fields_.size() && !fields_[size_].name.empty()) size_++;
+  }
+  auto begin() const { return fields_.begin(); }
+  auto end() const { return fields_.begin() + size_; }
+
+ private:
+  std::array<Field, 12> fields_;
+  size_t size_ = 0;
+};
 
 // A request frame.
 inline std::string request_frame(int32_t code, int32_t opaque, const Ext& ext = {},
