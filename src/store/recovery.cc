@@ -20,13 +20,20 @@ uint64_t align_up(uint64_t v) {
   return align_down(v + block - 1);
 }
 
-// The CRC is of the body alone. Of a torn record whose last sector is missing topic or properties show it.
-bool has_zero(std::string_view s) {
-  return s.find('\0') != std::string_view::npos;
-}
-
 bool all_zero(Bytes b) {
   return b.empty() || (b[0] == std::byte{0} && std::memcmp(b.data(), b.data() + 1, b.size() - 1) == 0);
+}
+
+// True when a sector of the record at `physical` is all zero as far as `part` of the record lies in it.
+bool misses_sector(Bytes record, std::string_view part, uint64_t physical) {
+  constexpr uint64_t sector_bytes = 512;
+  uint64_t at = physical + static_cast<uint64_t>(as_bytes(part).data() - record.data());
+  for (const uint64_t end = at + part.size(); at < end;) {
+    uint64_t edge = std::min(end, at - at % sector_bytes + sector_bytes);
+    if (all_zero(record.subspan(at - physical, edge - at))) return true;
+    at = edge;
+  }
+  return false;
 }
 }  // namespace
 
@@ -76,6 +83,14 @@ void Recovery::report() {
   progress_->on_progress(per_cent, static_cast<int64_t>(pos_));
 }
 
+// The CRC of a record is of the body alone, and the other fields give a torn record away, but for properties:
+// a sector that the last write did not bring to the device is zero there, as the file was made. Below the
+// durable end nothing can be torn, and zeros are what somebody has sent.
+bool Recovery::may_be_torn(const proto::RecordView& v, Bytes record) const {
+  if (own_ == nullptr || clean_ || pos_ < static_cast<uint64_t>(own_->log_durable)) return false;
+  return misses_sector(record, v.topic, pos_) || misses_sector(record, v.properties, pos_);
+}
+
 Task<Result<bool>> Recovery::step(LogWalker& w) {
   CO_TRY_VAR(head, co_await w.view(pos_, proto::record_bytes_min));
   auto front = proto::record_front(head);
@@ -91,7 +106,7 @@ Task<Result<bool>> Recovery::step(LogWalker& w) {
   CO_TRY_VAR(bytes, co_await w.view(pos_, front->size));
   auto record = proto::parse_record(bytes, proto::CrcCheck::verify);
   bool valid = record && record->physical_offset == static_cast<int64_t>(pos_) && record->queue_id >= 0 &&
-               legal_topic(record->topic) && !has_zero(record->properties);
+               legal_topic(record->topic) && !may_be_torn(*record, bytes);
   if (!valid) co_return false;
   last_store_ms_ = std::max(last_store_ms_, record->store_timestamp_ms);
   stats_.recovery.records++;

@@ -62,6 +62,7 @@ class Recovery {
   Task<Result<void>> walk(LogWalker& w);
   // One position: moves pos_ on, or says that no record is there.
   Task<Result<bool>> step(LogWalker& w);
+  bool may_be_torn(const proto::RecordView& v, Bytes record) const;
   Task<Result<void>> dispatch(const proto::RecordView& v);
   Task<Result<void>> mend_order(ConsumeQueue& q, int64_t offset);
   void report();

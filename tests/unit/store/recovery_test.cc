@@ -118,6 +118,21 @@ TEST(Recovery, TornPropertiesAreCut) {
   EXPECT_EQ(m.recovery.torn_at, static_cast<int64_t>(record));
 }
 
+// Nothing forbids a client to send zeros in a property.
+TEST(Recovery, ZerosInPropertiesAreNoTear) {
+  Machine m;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        co_await c.put("T", 0, "zeros", "K\x01" + std::string(300, '\0') + "\x02");
+        co_await c.put("T", 0, "next");
+      },
+      End::power_lost);
+  m.run([](Ctx& c) -> Task<void> {
+    auto r = co_await c.store->get("T", 0, 0, 32, nullptr);
+    EXPECT_EQ(bodies_of(r), (std::vector<std::string>{"zeros", "next"}));
+  });
+}
+
 TEST(Recovery, DamageInTheMiddleIsRefusedLoudly) {
   Machine m;
   m.options.commit_log_file_bytes = 8u << 20;
