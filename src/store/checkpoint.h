@@ -25,7 +25,7 @@ struct OwnCheckpoint {
   int64_t zeroed_to = 0;           // the log's files are written up to here, with zeros behind the log's end
   uint64_t queue_count = 0;        // queues with units of records below queues_durable
   uint64_t queue_units = 0;        // sum of their max offsets
-  int64_t store_timestamp_ms = 0;  // of the newest record below queues_durable
+  int64_t store_timestamp_ms = 0;  // no record below queues_durable is newer
 };
 
 // RocketMQ's StoreCheckpoint.

@@ -443,7 +443,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   c.queues_durable = static_cast<int64_t>(confirm_);
   c.queue_count = table_.used_queue_count();
   c.queue_units = table_.units_total();
-  c.store_timestamp_ms = confirmed_store_ms_;
+  c.store_timestamp_ms = last_store_ms_;  // also of records without a unit, which nothing else remembers
   uint64_t deletions = deletions_;
   if (!c.sync_flush) CO_TRY(co_await log_.sync());
   CO_TRY_VAR(all, co_await queue_files_.sync_all());
@@ -451,7 +451,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   c.log_durable = std::max(static_cast<int64_t>(log_.flushed_offset()), c.queues_durable);
   c.zeroed_to = static_cast<int64_t>(log_.zeroed_offset());
   JavaCheckpoint j = checkpoint_files_.java().value_or(JavaCheckpoint{});
-  j.physic_msg_timestamp = j.logics_msg_timestamp = c.store_timestamp_ms;
+  j.physic_msg_timestamp = j.logics_msg_timestamp = confirmed_store_ms_;
   j.confirm_phy_offset = c.queues_durable;
   CO_TRY(co_await checkpoint_files_.save(c, j));
   checkpointed_ = static_cast<uint64_t>(c.queues_durable);

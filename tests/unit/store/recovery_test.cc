@@ -133,6 +133,25 @@ TEST(Recovery, ZerosInPropertiesAreNoTear) {
   });
 }
 
+// The newest record has no unit (a half message), and the clock is behind after the restart.
+TEST(Recovery, StoreTimeNeverGoesBack) {
+  Machine m;
+  m.run([](Ctx& c) -> Task<void> {
+    co_await sleep_for(20 * ns_per_s);
+    MessageIn half = Ctx::message("T", 0, "half");
+    half.sys_flag = proto::sys_flag::transaction_prepared;
+    auto r = co_await c.store->put(half);
+    EXPECT_GT(r.store_timestamp_ms, c.loop.wall_ms() - 1000);
+  });
+  m.run([](Ctx& c) -> Task<void> {
+    auto half = co_await c.store->record_at(0);
+    CO_ASSERT(half.has_value());
+    auto r = co_await c.put("T", 0, "later");
+    EXPECT_GE(r.store_timestamp_ms, proto::record_store_timestamp(half->bytes()));
+    EXPECT_GT(r.store_timestamp_ms, c.loop.wall_ms() + 10'000) << "the clock is behind";
+  });
+}
+
 TEST(Recovery, DamageInTheMiddleIsRefusedLoudly) {
   Machine m;
   m.options.commit_log_file_bytes = 8u << 20;
