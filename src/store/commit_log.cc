@@ -129,6 +129,7 @@ void CommitLog::seal_file(uint64_t file_end) {
   append_segment_ = segments_.find(append_);
   file_end_ = append_ + segments_.file_bytes();
   want_next_file_ = false;
+  prepare_at_ = 0;  // what is to be prepared was planned for the file that is full now
 }
 
 int64_t CommitLog::open_run(size_t bytes) {

@@ -408,11 +408,14 @@ TEST(Write, ZerosAhead) {
 }
 
 TEST(Write, TheNextFileIsReadyBeforeItIsNeeded) {
-  Machine m;
-  m.run([](Ctx& c) -> Task<void> {
-    for (int i = 0; i < 600; i++) co_await c.put("T", 0, std::string(5000, 'x'));
-    EXPECT_EQ(c.store->stats().puts_waited, 0u);
-  });
+  for (uint64_t zero_ahead_bytes : {256u << 10, 0u}) {
+    Machine m;
+    m.options.zero_ahead_bytes = zero_ahead_bytes;
+    m.run([](Ctx& c) -> Task<void> {
+      for (int i = 0; i < 600; i++) co_await c.put("T", 0, std::string(5000, 'x'));
+      EXPECT_EQ(c.store->stats().puts_waited, 0u);
+    });
+  }
 }
 
 // A batch larger than half a file, before the file is half full: nobody has made the next one yet.
