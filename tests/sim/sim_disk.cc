@@ -225,7 +225,8 @@ Task<Result<void>> SimFile::write(Open o, uint64_t offset, std::span<const iovec
   auto error = d.error_of(fault, "simulated write");
   if (!error && !d.has_room(n, offset + bytes)) error = fail_errno(ENOSPC, "simulated write").error();
   if (reaches_disk)
-    d.land(n, id, error ? landed_bytes(d, bytes) : bytes, error ? Durability::none : durability);
+    d.land(n, id, error ? landed_bytes(d, bytes) : bytes,
+           error || d.plan_.lies ? Durability::none : durability);
   d.counters_.writes++;
   d.counters_.media_writes += durability == Durability::on_media;
   d.counters_.bytes_written += bytes;
@@ -246,7 +247,7 @@ Task<Result<void>> SimFile::sync(Open o) {
   auto error = d.error_of(fault, "simulated sync");
   if (error)
     d.sync_file_failed(*o->node, up_to);
-  else
+  else if (!d.plan_.lies)
     d.sync_file_now(*o->node, up_to);
   d.counters_.syncs++;
   d.loop_.trace("sync", o->path, error.has_value());

@@ -158,6 +158,7 @@ struct DiskPlan {
   int64_t read_ns_max = 80 * ns_per_us, write_ns_max = 150 * ns_per_us, sync_ns_max = 900 * ns_per_us;
   uint64_t capacity_bytes = 1ULL << 40;
   bool supports_direct = true;
+  bool lies = false;  // says that data is on media while it is in a cache: what a test of tests needs
 };
 
 struct DiskCounters {
