@@ -26,6 +26,8 @@ struct MessageId {
   X(store_write_failed,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0204", "store-write-failed")                    \
   X(config_file_fallback,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0205", "config-file-fallback")                  \
   X(config_file_unwritable,"3a6d1f0be2e94c0f9d0a7c1a5b7e0206", "config-file-unwritable")                \
+  X(changes_replayed,      "3a6d1f0be2e94c0f9d0a7c1a5b7e0207", "changes-replayed")                      \
+  X(changes_foreign,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0208", "changes-foreign")                       \
   X(peer_malformed_frame,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0301", "peer-malformed-frame")                  \
   X(peer_limit,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0302", "peer-limit")                            \
   X(peer_idle,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0303", "peer-idle")                             \

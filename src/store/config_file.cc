@@ -47,17 +47,23 @@ bool good(const std::string& content, bool (*valid)(std::string_view)) {
 
 }  // namespace
 
+Task<Result<void>> make_parent_dirs(Disk& disk, std::string path) {
+  std::string above = parent_of(path);
+  CO_TRY(co_await disk.make_dirs(above));
+  while (above != "/" && above != ".") {  // any of them may be new
+    above = parent_of(above);
+    auto synced = co_await disk.sync_dir(above);
+    if (!synced && synced.error().sys == EACCES) break;  // not one that we may have made
+    CO_TRY(synced);
+  }
+  co_return Result<void>{};
+}
+
 Task<Result<void>> replace_file(Disk& disk, std::string path, std::string content) {
   std::string dir = parent_of(path);
   auto written = co_await write_whole(disk, path + ".tmp", content);
   if (!written && written.error().code == Errc::not_found) {  // the first file there
-    CO_TRY(co_await disk.make_dirs(dir));
-    for (std::string above = dir; above != "/" && above != ".";) {  // any of them may be new
-      above = parent_of(above);
-      auto synced = co_await disk.sync_dir(above);
-      if (!synced && synced.error().sys == EACCES) break;  // not one that we may have made
-      CO_TRY(synced);
-    }
+    CO_TRY(co_await make_parent_dirs(disk, path));
     written = co_await write_whole(disk, path + ".tmp", std::move(content));
   }
   if (!written) co_return written;

@@ -12,6 +12,9 @@
 
 namespace rmq::store {
 
+// Makes the directories above `path` that are missing; on stable storage when it resolves.
+Task<Result<void>> make_parent_dirs(Disk& disk, std::string path);
+
 // Writes <path>.tmp, syncs it, renames the old file to <path>.bak, renames the new one to <path>, syncs the
 // directory. When it resolves the new content is on stable storage. Makes missing directories.
 Task<Result<void>> replace_file(Disk& disk, std::string path, std::string content);

@@ -37,6 +37,10 @@ static std::string address_of(const BrokerConfig& c) {
   bool v6 = c.brokerIP1.find(':') != std::string::npos;
   return (v6 ? "[" + c.brokerIP1 + "]" : c.brokerIP1) + ":" + std::to_string(c.listenPort);
 }
+// A change that was answered is as safe as a message.
+static Durability durability_of(const store::MessageStore& s) {
+  return s.options().flush == store::FlushDiskType::SYNC_FLUSH ? Durability::on_media : Durability::none;
+}
 static Address parsed(const std::string& text) {
   auto a = Address::parse(text);
   check(a.has_value());  // the configuration was checked
@@ -51,7 +55,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       delay_levels(DelayLevels::parse(c.messageDelayLevel).value_or(DelayLevels{})),
       topics(d, config_path(c, "topics.json"), c, delay_levels.count()),
       groups(d, config_path(c, "subscriptionGroup.json"), c),
-      offsets(d, config_path(c, "consumerOffset.json")),
+      offsets(d, config_path(c, "consumerOffset.json"), durability_of(s)),
       registration(*this, n),
       schedule(*this, d, config_path(c, "delayOffset.json")),
       store_host(parsed(address_of(c))),
@@ -79,7 +83,7 @@ void Broker::start() {
   registration.start(scope_);
   schedule.start(scope_);
   scope_.spawn(once_a_second());
-  scope_.spawn(save_offsets_often());
+  scope_.spawn(fold_offsets());
   scope_.spawn(look_for_silent_clients());
 }
 
@@ -93,7 +97,7 @@ Task<void> Broker::stop() {
 
 Task<void> Broker::save_all() {
   co_await scope_.join();
-  co_await save_offsets();
+  co_await offsets.close();
   [[maybe_unused]] auto saved = co_await schedule.save();
   store.set_arrival_listener(nullptr);
 }
@@ -108,18 +112,12 @@ Task<void> Broker::once_a_second() {
   }
 }
 
-Task<void> Broker::save_offsets_often() {
+Task<void> Broker::fold_offsets() {
   for (;;) {
     bool stop = co_await stopping.wait_for(config.flushConsumerOffsetInterval * ns_per_ms);
     if (stop) co_return;
-    co_await save_offsets();
+    co_await offsets.fold();
   }
-}
-
-Task<void> Broker::save_offsets() {
-  if (!offsets.take_dirty()) co_return;
-  auto saved = co_await offsets.save();
-  if (!saved) offsets.mark_dirty();  // logged there; tried again at the next interval
 }
 
 Task<void> Broker::look_for_silent_clients() {

@@ -54,7 +54,6 @@ class Broker : public Service {
   void save_new_groups();
   // Hands changed run-time keys of `config` to the parts that keep copies of them.
   void apply_config();
-  Task<void> save_offsets();
 
   // Stores a message; with a delay level above 0 in SCHEDULE_TOPIC_XXXX.
   // `properties` is changed for that and must outlive the call.
@@ -90,7 +89,7 @@ class Broker : public Service {
 
  private:
   Task<void> once_a_second();
-  Task<void> save_offsets_often();
+  Task<void> fold_offsets();
   Task<void> save_groups();
   Task<void> save_topics();
   Task<void> look_for_silent_clients();

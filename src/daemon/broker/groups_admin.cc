@@ -36,7 +36,8 @@ Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupReq
   bool existed = b.groups.remove(h.group_name, b.wall_ms());
   if (h.clean_offset) {
     b.offsets.remove_group(h.group_name);
-    co_await b.save_offsets();
+    auto kept = co_await b.offsets.kept(b.offsets.last_change());
+    if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   }
   if (existed) {
     log(LogLevel::notice, ids::group_changed, "consumer group deleted",

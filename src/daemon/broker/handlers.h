@@ -18,14 +18,14 @@ Task<void> lite_pull_message(Broker& b, Request& r, proto::PullMessageRequestHea
 Task<void> view_message_by_id(Broker& b, Request& r, proto::ViewMessageRequestHeader h);
 // offsets.cc
 Task<void> query_consumer_offset(Broker& b, Request& r, proto::QueryConsumerOffsetRequestHeader h);
-void update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRequestHeader h);
+Task<void> update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRequestHeader h);
 void get_max_offset(Broker& b, Request& r, proto::GetMaxOffsetRequestHeader h);
 void get_min_offset(Broker& b, Request& r, proto::GetMinOffsetRequestHeader h);
 Task<void> search_offset_by_timestamp(Broker& b, Request& r, proto::SearchOffsetRequestHeader h);
 Task<void> get_earliest_msg_storetime(Broker& b, Request& r, proto::GetEarliestMsgStoretimeRequestHeader h);
 void get_all_consumer_offset(Broker& b, Request& r, proto::EmptyHeader h);
 void get_all_delay_offset(Broker& b, Request& r, proto::EmptyHeader h);
-void clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h);
+Task<void> clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h);
 Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h);
 // clients.cc
 Task<void> heart_beat(Broker& b, Request& r, proto::EmptyHeader h);
@@ -62,6 +62,7 @@ void update_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
 // Pieces that several families use.
 // TOPIC_NOT_EXIST with RocketMQ's remark.
 void refuse_unknown_topic(Request& r, std::string_view topic);
+void refuse_unkept_offsets(Request& r, const Error& e);
 void refuse_unknown_group(Request& r, std::string_view group);
 
 }  // namespace rmq::broker

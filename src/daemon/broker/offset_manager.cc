@@ -1,5 +1,9 @@
 #include "daemon/broker/offset_manager.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "uring/loop.h"
 
 namespace rmq::broker {
@@ -43,12 +47,16 @@ bool OffsetManager::commit(std::string_view group, std::string_view topic, int32
     const Queues* r = find(resets_, group, topic);
     if (r != nullptr && r->contains(queue_id)) return false;
   }
-  int64_t& stored = make(offsets_, group, topic).try_emplace(queue_id, -1).first->second;
-  if (stored == offset) return true;
-  stored = offset;
-  dirty_ = true;
-  if (++commits_ % commits_per_version == 0) version_.next(Loop::current().wall_ms());
+  set(group, topic, queue_id, offset);
   return true;
+}
+
+void OffsetManager::set(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset) {
+  int64_t& stored = make(offsets_, group, topic).try_emplace(queue_id, -1).first->second;
+  if (stored == offset) return;
+  stored = offset;
+  note(fmt::format("C {} {} {}", queue_id, offset, key_of(group, topic)));
+  if (++commits_ % commits_per_version == 0) version_.next(Loop::current().wall_ms());
 }
 
 std::optional<int64_t> OffsetManager::query(std::string_view group, std::string_view topic,
@@ -69,8 +77,7 @@ const OffsetManager::Queues* OffsetManager::queues(std::string_view group, std::
 void OffsetManager::set_reset(std::string_view group, std::string_view topic, int32_t queue_id,
                               int64_t offset) {
   make(resets_, group, topic)[queue_id] = offset;
-  make(offsets_, group, topic)[queue_id] = offset;
-  dirty_ = true;
+  set(group, topic, queue_id, offset);
 }
 
 std::optional<int64_t> OffsetManager::take_reset(std::string_view group, std::string_view topic,
@@ -116,28 +123,33 @@ std::vector<std::string> OffsetManager::groups_of(std::string_view topic) const 
   return out;
 }
 
-void OffsetManager::remove_topic(std::string_view topic) {
+template <class Wanted>
+void OffsetManager::remove_where(Wanted wanted) {
+  for (const auto& [key, q] : offsets_)
+    if (wanted(key)) note("D " + key);
   for (Table* table : {&offsets_, &resets_, &pulled_})
-    dirty_ |= std::erase_if(*table, [&](const auto& e) {
-                std::string_view t, g;
-                return splits_to(e.first, &t, &g) && t == topic;
-              }) != 0;
+    std::erase_if(*table, [&](const auto& e) { return wanted(e.first); });
+}
+
+void OffsetManager::remove_topic(std::string_view topic) {
+  remove_where([topic](std::string_view key) {
+    std::string_view t, g;
+    return splits_to(key, &t, &g) && t == topic;
+  });
 }
 
 void OffsetManager::remove_group(std::string_view group) {
-  for (Table* table : {&offsets_, &resets_, &pulled_})
-    dirty_ |= std::erase_if(*table, [&](const auto& e) {
-                std::string_view t, g;
-                return splits_to(e.first, &t, &g) && g == group;
-              }) != 0;
+  remove_where([group](std::string_view key) {
+    std::string_view t, g;
+    return splits_to(key, &t, &g) && g == group;
+  });
 }
 
 void OffsetManager::copy(std::string_view from_group, std::string_view to_group, std::string_view topic) {
   const Queues* from = find(offsets_, from_group, topic);
   if (from == nullptr) return;
-  Queues copied = *from;
-  make(offsets_, to_group, topic) = std::move(copied);
-  dirty_ = true;
+  const Queues copied = *from;
+  for (const auto& [queue_id, offset] : copied) set(to_group, topic, queue_id, offset);
 }
 
 proto::ConsumerOffsetWrapper OffsetManager::snapshot() const {
@@ -156,6 +168,24 @@ Result<void> OffsetManager::parse(std::string_view text) {
   version_ = w.data_version;
   for (auto& [key, q] : w.offset_table) offsets_.insert_or_assign(key, std::move(q));
   return {};
+}
+
+bool OffsetManager::apply(std::string_view change) {
+  if (change.starts_with("D ")) {
+    auto it = offsets_.find(change.substr(2));
+    if (it != offsets_.end()) offsets_.erase(it);
+    return true;
+  }
+  if (!change.starts_with("C ")) return false;
+  int32_t queue_id = 0;
+  int64_t offset = 0;
+  const char* end = change.data() + change.size();
+  auto queue = std::from_chars(change.data() + 2, end, queue_id);
+  if (queue.ec != std::errc{} || queue.ptr == end || *queue.ptr != ' ') return false;
+  auto number = std::from_chars(queue.ptr + 1, end, offset);
+  if (number.ec != std::errc{} || number.ptr == end || *number.ptr != ' ') return false;
+  offsets_[std::string(number.ptr + 1, end)][queue_id] = offset;
+  return true;
 }
 
 }  // namespace rmq::broker

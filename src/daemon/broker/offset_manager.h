@@ -1,5 +1,6 @@
-// Consumer offsets: "topic@group" to queue to the next offset to consume, as in consumerOffset.json; resets
-// that an operator asked for and that the next pull must see; and, in memory only, how far each group pulled.
+// Consumer offsets: "topic@group" to queue to the next offset to consume, as in consumerOffset.json with its
+// log; resets that an operator asked for and that the next pull must see; and, in memory only, how far each
+// group pulled. Changes of the log: "C <queue> <offset> <key>", and "D <key>" for all queues of a key.
 #pragma once
 
 #include <optional>
@@ -7,16 +8,16 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/broker/persisted_table.h"
+#include "daemon/broker/logged_table.h"
 #include "daemon/broker/text_map.h"
 #include "proto/bodies_config.h"
 
 namespace rmq::broker {
 
-class OffsetManager : public PersistedTable {
+class OffsetManager : public LoggedTable {
  public:
   using Queues = std::map<int32_t, int64_t>;
-  OffsetManager(Disk& disk, std::string path) : PersistedTable(disk, std::move(path)) {}
+  OffsetManager(Disk& disk, std::string path, Durability d) : LoggedTable(disk, std::move(path), d) {}
 
   // False: a reset is pending for that queue, the commit does not count.
   bool commit(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
@@ -37,23 +38,23 @@ class OffsetManager : public PersistedTable {
   void remove_group(std::string_view group);
   void copy(std::string_view from_group, std::string_view to_group, std::string_view topic);
 
-  // Whether anything changed since the last save.
-  bool take_dirty() { return std::exchange(dirty_, false); }
-  void mark_dirty() { dirty_ = true; }
   proto::ConsumerOffsetWrapper snapshot() const;
 
  protected:
   std::string render() const override;
   Result<void> parse(std::string_view text) override;
+  bool apply(std::string_view change) override;
 
  private:
   using Table = TextMap<Queues>;
   static const Queues* find(const Table& t, std::string_view group, std::string_view topic);
   static Queues& make(Table& t, std::string_view group, std::string_view topic);
+  void set(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
+  template <class Wanted>
+  void remove_where(Wanted wanted);
   Table offsets_, resets_, pulled_;
   proto::DataVersion version_;
   uint64_t commits_ = 0;
-  bool dirty_ = false;
 };
 
 }  // namespace rmq::broker

@@ -30,18 +30,24 @@ Task<void> query_consumer_offset(Broker& b, Request& r, proto::QueryConsumerOffs
   r.reply(ResponseCode::QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
 }
 
-void update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRequestHeader h) {
+Task<void> update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRequestHeader h) {
   if (b.topics.find(h.topic) == nullptr)
-    return r.reply(ResponseCode::TOPIC_NOT_EXIST, fmt::format("Topic {} not exist!", h.topic));
+    co_return r.reply(ResponseCode::TOPIC_NOT_EXIST, fmt::format("Topic {} not exist!", h.topic));
   if (b.groups.find(h.consumer_group) == nullptr)
-    return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
-                   fmt::format("Group {} not exist!", h.consumer_group));
+    co_return r.reply(ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
+                      fmt::format("Group {} not exist!", h.consumer_group));
   if (!h.queue_id)
-    return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("QueueId is null, topic is {}", h.topic));
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("QueueId is null, topic is {}", h.topic));
   if (!h.commit_offset)
-    return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("Offset is null, topic is {}", h.topic));
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, fmt::format("Offset is null, topic is {}", h.topic));
   bool counted = b.offsets.commit(h.consumer_group, h.topic, *h.queue_id, *h.commit_offset);
+  auto kept = co_await b.offsets.kept(b.offsets.last_change());
+  if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   r.reply(ResponseCode::SUCCESS, counted ? "" : "Offset has been previously reset");
+}
+
+void refuse_unkept_offsets(Request& r, const Error& e) {
+  r.reply(ResponseCode::SYSTEM_ERROR, "consumer offsets cannot be written to disk: " + to_string(e));
 }
 
 void get_max_offset(Broker& b, Request& r, proto::GetMaxOffsetRequestHeader h) {
@@ -74,7 +80,7 @@ void get_all_delay_offset(Broker& b, Request& r, proto::EmptyHeader) {
   r.reply(ResponseCode::SUCCESS, {}, b.schedule.snapshot().to_json());
 }
 
-void clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h) {
+Task<void> clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h) {
   std::vector<std::string> topics;
   if (h.topic && !h.topic->empty())
     topics.emplace_back(*h.topic);
@@ -84,6 +90,8 @@ void clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHea
     if (b.topics.find(t) == nullptr || proto::is_retry_topic(t)) continue;
     b.offsets.copy(h.src_group, h.dest_group, t);
   }
+  auto kept = co_await b.offsets.kept(b.offsets.last_change());
+  if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   r.reply(ResponseCode::SUCCESS);
 }
 
@@ -109,6 +117,8 @@ Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h
     body.offset_table[{std::string(h.topic), b.config.brokerName, q}] = target;
   }
   for (const auto& [q, target] : body.offset_table) b.offsets.set_reset(h.group, h.topic, q.queue_id, target);
+  auto kept = co_await b.offsets.kept(b.offsets.last_change());
+  if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "proto/fastjson.h"
-#include "store/config_file.h"
 
 namespace rmq::broker {
 
@@ -15,33 +14,43 @@ Task<Result<void>> PersistedTable::save() {
     }
     writing_ = true;
     uint64_t now = wanted_;
-    auto r = co_await store::replace_file(disk_, path_, render());
+    auto r = co_await write(render());
     writing_ = false;
     if (r) written_ = now;
     done_.notify();
-    if (!r) {
-      log(LogLevel::error, ids::config_file_unwritable, "cannot write a configuration file",
-          {{"FILE", path_}, {"REASON", to_string(r.error())}});
-      co_return r;
-    }
+    if (!r) co_return r;
   }
   co_return Result<void>{};
+}
+
+Task<Result<void>> PersistedTable::write(std::string text) {
+  auto r = co_await store::replace_file(disk_, path_, std::move(text));
+  if (!r)
+    log(LogLevel::error, ids::config_file_unwritable, "cannot write a configuration file",
+        {{"FILE", path_}, {"REASON", to_string(r.error())}});
+  co_return r;
 }
 
 static bool is_json(std::string_view text) {
   return proto::normalise_fastjson(text).has_value();
 }
 
-Task<Result<void>> PersistedTable::load() {
+Task<Result<std::optional<store::LoadedFile>>> PersistedTable::load_text() {
   auto file = co_await store::load_file(disk_, path_, is_json);
   if (!file) {
-    if (file.error().code == Errc::not_found) co_return Result<void>{};
+    if (file.error().code == Errc::not_found) co_return std::optional<store::LoadedFile>{};
     co_return std::unexpected(file.error());
   }
   if (file->from_backup)
     log(LogLevel::error, ids::config_file_fallback,
         "a configuration file was missing or damaged, its backup was read: recent changes may be lost",
         {{"FILE", path_}});
+  co_return std::optional<store::LoadedFile>(std::move(*file));
+}
+
+Task<Result<void>> PersistedTable::load() {
+  CO_TRY_VAR(file, co_await load_text());
+  if (!file) co_return Result<void>{};
   co_return parse(file->content);
 }
 

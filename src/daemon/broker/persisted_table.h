@@ -2,9 +2,11 @@
 // fsync, rename), one write at a time; changes that come while a write runs share the next one.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "store/config_file.h"
 #include "uring/io.h"
 #include "uring/sync.h"
 
@@ -24,6 +26,10 @@ class PersistedTable {
  protected:
   virtual std::string render() const = 0;
   virtual Result<void> parse(std::string_view text) = 0;
+  // The file's text, or its backup's; nothing when there is neither.
+  Task<Result<std::optional<store::LoadedFile>>> load_text();
+  // Replaces the file; a failure is said in the journal.
+  Task<Result<void>> write(std::string text);
 
  private:
   Disk& disk_;

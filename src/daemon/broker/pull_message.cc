@@ -197,8 +197,9 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
   TagFilter filter;
   if (!check_pull(b, r, h, filter)) co_return;
   if (answer_reset(b, r, h)) co_return;
-  if ((h.sys_flag & flags::commit_offset) != 0)
-    b.offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset);
+  const bool commits = (h.sys_flag & flags::commit_offset) != 0;
+  if (commits) b.offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset);
+  const uint64_t commit = b.offsets.last_change();
   const store::MessageFilter* wanted = filter.passes_all() ? nullptr : &filter;
   int64_t wait_ms = b.config.longPollingEnable ? h.suspend_timeout_millis : b.config.shortPollingTimeMills;
   bool may_wait = (h.sys_flag & flags::suspend) != 0 && wait_ms > 0;
@@ -209,8 +210,12 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
     b.offsets.note_pulled(h.consumer_group, h.topic, h.queue_id, g.next_begin_offset);
     bool nothing = code_of(g.status, h.queue_offset) == ResponseCode::PULL_NOT_FOUND &&
                    g.status != GetMessageStatus::OFFSET_FOUND_NULL;
-    if (!nothing || !may_wait || b.stopping.is_set() || !b.long_polling.has_room())
+    if (!nothing || !may_wait || b.stopping.is_set() || !b.long_polling.has_room()) {
+      // Written while the store was read. When it cannot be written, messages go on; the journal has it.
+      if (commits && !b.offsets.is_kept(commit)) [[maybe_unused]]
+        auto kept = co_await b.offsets.kept(commit);
       co_return answer_pull(b, r, h, g);
+    }
     if (b.store.max_offset(h.topic, h.queue_id) > h.queue_offset) continue;  // it came while we read
     r.give_slot_back();
     PollEnd end = co_await b.long_polling.wait(r.connection(), h.topic, h.queue_id, wanted, deadline_ns);

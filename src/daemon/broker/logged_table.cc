@@ -1,0 +1,108 @@
+#include "daemon/broker/logged_table.h"
+
+#include <fmt/format.h>
+
+#include "base/crc.h"
+#include "base/log.h"
+
+namespace rmq::broker {
+
+namespace {
+std::string line_of_file(std::string_view text) {
+  return fmt::format("J {:08x} {}", crc32(as_bytes(text)), text.size());
+}
+}  // namespace
+
+LoggedTable::LoggedTable(Disk& disk, std::string path, Durability durability)
+    : PersistedTable(disk, std::move(path)), log_(disk, this->path() + ".log", durability) {}
+
+Task<Result<void>> LoggedTable::load() {
+  CO_TRY_VAR(file, co_await load_text());
+  CO_TRY_VAR(changes, co_await log_.read());
+  std::string text;
+  if (file) text = std::move(file->content);
+  if (file) CO_TRY(parse(text));
+  size_t applied = replay(changes, text, file && file->from_backup);
+  if (applied > 0)
+    log(LogLevel::info, ids::changes_replayed, "changes since a file was written last were read from its log",
+        {{"FILE", path()}, {"CHANGES", std::to_string(applied)}});
+  loaded_ = true;
+  dirty_ = applied > 0 || (file && file->from_backup);
+  if (dirty_)
+    co_await fold();
+  else [[maybe_unused]]
+    auto begun = co_await begin_log(text);
+  co_return Result<void>{};
+}
+
+// The number of changes that were applied.
+size_t LoggedTable::replay(const std::vector<std::string>& changes, std::string_view file_text,
+                           bool from_backup) {
+  size_t begin = 0;
+  const std::string line = line_of_file(file_text);
+  for (size_t i = 0; i < changes.size(); i++)
+    if (changes[i] == line) begin = i + 1;
+  if (begin == 0 && !from_backup) {  // behind an older backup all that the log has is newer
+    if (!changes.empty())
+      log(LogLevel::warning, ids::changes_foreign,
+          "a log of changes belongs to another state of its file and was left aside",
+          {{"FILE", path()}, {"CHANGES", std::to_string(changes.size())}});
+    return 0;
+  }
+  size_t applied = 0;
+  for (size_t i = begin; i < changes.size(); i++)
+    if (!changes[i].starts_with("J ") && apply(changes[i])) applied++;
+  return applied;
+}
+
+Task<Result<void>> LoggedTable::begin_log(std::string_view file_text) {
+  std::vector<std::string> changes;
+  changes.push_back(line_of_file(file_text));
+  std::move(since_.begin(), since_.end(), std::back_inserter(changes));
+  since_.clear();
+  folding_ = false;
+  auto begun = co_await log_.replace(std::move(changes));
+  if (!begun) {
+    dirty_ = true;
+    log(LogLevel::error, ids::config_file_unwritable, "cannot write a log of changes",
+        {{"FILE", path() + ".log"}, {"REASON", to_string(begun.error())}});
+  }
+  co_return begun;
+}
+
+Task<void> LoggedTable::fold() {
+  if (!dirty_) co_return;
+  dirty_ = false;
+  const std::string text = render();
+  folding_ = true;
+  uint64_t named = log_.add(line_of_file(text));
+  // When the log has failed, the file alone must do, and a log that is begun anew ends the failure.
+  [[maybe_unused]] bool in_log = co_await log_.written(named);
+  auto saved = co_await write(text);
+  if (saved) {
+    [[maybe_unused]] auto begun = co_await begin_log(text);
+    co_return;
+  }
+  dirty_ = true;  // said by write(); tried again at the next fold
+  folding_ = false;
+  since_.clear();
+}
+
+Task<Result<void>> LoggedTable::kept(uint64_t change) {
+  bool written = co_await log_.written(change);
+  if (!written) co_return std::unexpected(log_.error());
+  co_return Result<void>{};
+}
+
+void LoggedTable::note(std::string change) {
+  dirty_ = true;
+  log_.add(change);
+  if (folding_) since_.push_back(std::move(change));
+}
+
+Task<void> LoggedTable::close() {
+  if (loaded_) co_await fold();
+  co_await log_.close(loaded_ && !dirty_);
+}
+
+}  // namespace rmq::broker

@@ -1,0 +1,54 @@
+// A PersistedTable of which each change is kept from the moment that it was answered: changes go to a log
+// beside the file, "<file>.log", and every now and then a fold writes the file, as RocketMQ knows it, and
+// begins the log anew. After an orderly stop there is no log, and everything is in the file.
+//
+// Each time before the file is written its checksum goes into the log: "J <crc32> <bytes>". So at load the
+// changes that count are those behind the line of the file that is there, and a log that knows nothing of
+// that file (the Java broker has written it since) is left aside, loudly.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/broker/persisted_table.h"
+#include "store/change_log.h"
+
+namespace rmq::broker {
+
+class LoggedTable : public PersistedTable {
+ public:
+  LoggedTable(Disk& disk, std::string path, Durability durability);
+
+  // Reads the file and the changes since. Fails as PersistedTable::load(); a log that cannot be begun is
+  // said in the journal and tried again at the next fold.
+  Task<Result<void>> load();
+  // The number of the last change, and whether that one is on disk.
+  uint64_t last_change() const { return log_.last(); }
+  bool is_kept(uint64_t change) const { return log_.is_written(change); }
+  // Resolves when that change and all before are on disk, or cannot be brought there.
+  Task<Result<void>> kept(uint64_t change);
+  // Writes the file when there were changes since the last time. One at a time, the owner's.
+  Task<void> fold();
+  // The last fold, and the log goes. Nobody may change the table any more.
+  Task<void> close();
+
+ protected:
+  // Adds a change to the log: text without a newline, applying which twice does no harm.
+  void note(std::string change);
+  // Applies a change of the log. False: it is not one of this table.
+  virtual bool apply(std::string_view change) = 0;
+
+ private:
+  Task<Result<void>> begin_log(std::string_view file_text);
+  size_t replay(const std::vector<std::string>& changes, std::string_view file_text, bool from_backup);
+
+  store::ChangeLog log_;
+  std::vector<std::string> since_;  // changes that came while the file is being written
+  bool loaded_ = false;
+  bool folding_ = false;
+  bool dirty_ = false;
+};
+
+}  // namespace rmq::broker
