@@ -102,7 +102,10 @@ Task<void> watch_signals(Signals& signals, const CommandLine& line, Event& stop)
 
 void log_recovery(const store::RecoveryStats& r) {
   std::string from = std::to_string(r.scanned_from), to = std::to_string(r.scanned_to);
-  log(LogLevel::notice, ids::store_recovered, r.clean ? "store opened after a clean stop" : "store recovered",
+  const char* what = r.scanned_to == 0 ? "empty store opened"
+                     : r.clean         ? "store opened after a clean stop"
+                                       : "store recovered";
+  log(LogLevel::notice, ids::store_recovered, what,
       {{"FROM", from},
        {"TO", to},
        {"RECORDS", std::to_string(r.records)},
