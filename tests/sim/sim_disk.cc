@@ -226,7 +226,7 @@ Task<Result<void>> SimFile::write(Open o, uint64_t offset, std::span<const iovec
   if (!error && !d.has_room(n, offset + bytes)) error = fail_errno(ENOSPC, "simulated write").error();
   if (reaches_disk)
     d.land(n, id, error ? landed_bytes(d, bytes) : bytes,
-           error || d.plan_.lies ? Durability::none : durability);
+           error || d.drops_sync(OpKind::write, o->path) ? Durability::none : durability);
   d.counters_.writes++;
   d.counters_.media_writes += durability == Durability::on_media;
   d.counters_.bytes_written += bytes;
@@ -247,7 +247,7 @@ Task<Result<void>> SimFile::sync(Open o) {
   auto error = d.error_of(fault, "simulated sync");
   if (error)
     d.sync_file_failed(*o->node, up_to);
-  else if (!d.plan_.lies)
+  else if (!d.drops_sync(OpKind::sync, o->path))
     d.sync_file_now(*o->node, up_to);
   d.counters_.syncs++;
   d.loop_.trace("sync", o->path, error.has_value());
@@ -446,6 +446,12 @@ int64_t SimDisk::latency(OpKind k, std::optional<FaultKind> fault) {
   }
 }
 
+bool SimDisk::drops_sync(OpKind k, const std::string& path) const {
+  for (const DroppedSync& d : plan_.dropped_syncs)
+    if ((d.op == OpKind::any || d.op == k) && path.find(d.path_part) != std::string::npos) return true;
+  return false;
+}
+
 namespace {
 uint64_t bytes_below(const Node& n) {
   uint64_t sum = n.visible.bytes();
@@ -613,7 +619,7 @@ Task<Result<void>> SimDisk::sync_dir(std::string path) {
   Found f = find(path);
   if (f.node == nullptr) co_return fail_errno(ENOENT, "simulated sync of a directory");
   if (!f.node->is_dir) co_return fail_errno(ENOTDIR, "simulated sync of a directory");
-  sync_dir_now(f.node, up_to);
+  if (!drops_sync(OpKind::sync_dir, path)) sync_dir_now(f.node, up_to);
   counters_.dir_syncs++;
   loop_.trace("sync_dir", path);
   if (point(OpKind::sync_dir, path, "end")) co_return fail_errno(EIO, "simulated sync of a directory");

@@ -149,6 +149,13 @@ struct Fault {
   uint64_t seen = 0;      // counter, for the disk
 };
 
+// A planted bug: these say that they brought data to stable storage, and did not. What a program without
+// that call would do, for tests of the tests.
+struct DroppedSync {
+  OpKind op = OpKind::any;  // write: with Durability::on_media; sync; sync_dir; any: all of them
+  std::string path_part;    // empty: all
+};
+
 struct DiskPlan {
   uint64_t crash_at = 0;  // point number, counted from 1; 0: never
   std::vector<Fault> faults;
@@ -158,7 +165,7 @@ struct DiskPlan {
   int64_t read_ns_max = 80 * ns_per_us, write_ns_max = 150 * ns_per_us, sync_ns_max = 900 * ns_per_us;
   uint64_t capacity_bytes = 1ULL << 40;
   bool supports_direct = true;
-  bool lies = false;  // says that data is on media while it is in a cache: what a test of tests needs
+  std::vector<DroppedSync> dropped_syncs;
 };
 
 struct DiskCounters {
@@ -208,6 +215,7 @@ class SimDisk final : public Disk {
   bool point(OpKind k, const std::string& path, const char* phase);
   std::optional<FaultKind> fault_for(OpKind k, const std::string& path, uint64_t per_million);
   int64_t latency(OpKind k, std::optional<FaultKind> fault);
+  bool drops_sync(OpKind k, const std::string& path) const;
   std::optional<Error> error_of(std::optional<FaultKind> fault, const char* where);
   void apply(DirOp op);
   void violation(std::string text);

@@ -35,7 +35,7 @@ LifePlan workload_of(const PointCase& c) {
   p.body_bytes_max = 20'000;
   p.end = c.point == 0 ? End::shutdown : End::power_cut;
   p.disk.crash_at = c.point;
-  p.disk.lies = c.lying_disk;
+  p.disk.dropped_syncs = c.dropped_syncs;
   p.fates = point_fates(c.seed * 1000 + c.point);
   p.loop.verbose = c.verbose;
   return p;
@@ -255,7 +255,7 @@ std::string command_of_seed(uint64_t seed) {
   return "./dev sim --seed " + std::to_string(seed) + " -v";
 }
 
-SeedOutcome run_seed(uint64_t seed, bool verbose) {
+SeedOutcome run_seed(uint64_t seed, bool verbose, const std::vector<DroppedSync>& planted) {
   set_repeat_hint(command_of_seed(seed));
   SimRandom r(seed);
   SeedOutcome out;
@@ -279,6 +279,7 @@ SeedOutcome run_seed(uint64_t seed, bool verbose) {
   };
   for (uint64_t i = 0; i < lives && out.errors.empty(); i++) {
     LifePlan p = random_life(r, options, verbose);
+    p.disk.dropped_syncs = planted;
     live_one(p, name_of(p.end));
     change_options(r, options);
   }

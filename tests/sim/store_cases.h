@@ -15,7 +15,7 @@ struct PointCase {
   // Crash also at every point of the recovery: for one of the fates, or for all (much more work).
   enum class Nested : uint8_t { none, one, all } nested = Nested::none;
   bool verbose = false;
-  bool lying_disk = false;  // for a test of the oracle
+  std::vector<DroppedSync> dropped_syncs;  // for a test of the oracle
 };
 
 // The number of crash points of the workload without a crash.
@@ -31,7 +31,8 @@ struct SeedOutcome {
   uint64_t messages = 0;
   uint64_t faults = 0;
 };
-SeedOutcome run_seed(uint64_t seed, bool verbose);
+// `planted`: of all lives but the last ones, for a test of the oracle.
+SeedOutcome run_seed(uint64_t seed, bool verbose, const std::vector<DroppedSync>& planted = {});
 std::string command_of_seed(uint64_t seed);
 
 }  // namespace rmq::sim
