@@ -237,10 +237,15 @@ char32_t decode_utf8(const unsigned char* p, size_t left, size_t* used) {
 
 }  // namespace
 
-int32_t java_hash(std::string_view utf8) {
-  uint32_t h = 0;
+int32_t java_hash(std::string_view utf8, int32_t begin) {
+  auto h = static_cast<uint32_t>(begin);
   const auto* p = reinterpret_cast<const unsigned char*>(utf8.data());
   for (size_t i = 0, used; i < utf8.size(); i += used) {
+    if (p[i] < 0x80) {
+      h = 31 * h + p[i];
+      used = 1;
+      continue;
+    }
     char32_t c = decode_utf8(p + i, utf8.size() - i, &used);
     if (c >= 0x10000) {
       h = 31 * h + (0xD800 + ((c - 0x10000) >> 10));

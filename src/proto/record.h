@@ -156,8 +156,9 @@ struct RecordFront {
 };
 std::optional<RecordFront> record_front(Bytes bytes);
 
-// Java's String.hashCode of a text in UTF-8: over UTF-16 units, invalid bytes count as U+FFFD.
-int32_t java_hash(std::string_view utf8);
+// Java's String.hashCode of a text in UTF-8: over UTF-16 units, invalid bytes count as U+FFFD. `begin` is the
+// hash of what stands in front of it.
+int32_t java_hash(std::string_view utf8, int32_t begin = 0);
 // The tags code of a queue entry: the hash of the TAGS value, sign-extended.
 inline int64_t tags_code_of(std::string_view tags) {
   return tags.empty() ? 0 : java_hash(tags);
