@@ -46,6 +46,13 @@ const ConfigKey<B> broker_keys[] = {
      "With ASYNC_FLUSH: milliseconds until written messages are "
      "on stable storage.",
      1, 60'000},
+    {"damagedLog", &B::damagedLog,
+     "What a start does with damage in the middle of the CommitLog. REFUSE: nothing is changed, rmqd does "
+     "not "
+     "start. QUARANTINE: the damaged bytes are copied to the directory quarantine in the store, their "
+     "messages "
+     "are lost, the rest is served.",
+     0, 0, "REFUSE|QUARANTINE"},
     {"syncFlushTimeout",
      &B::syncFlushTimeout,
      "With SYNC_FLUSH: milliseconds after which a send is answered with "

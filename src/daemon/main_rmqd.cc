@@ -41,7 +41,13 @@ class ShownProgress : public store::RecoveryProgress {
     log(LogLevel::error, ids::store_corrupt,
         "the CommitLog is damaged in the middle: rmqd does not start, so that nothing is lost that can be "
         "saved",
-        {{"OFFSET", std::to_string(at)}, {"BYTES", std::to_string(next_valid - at)}});
+        {{"OFFSET", std::to_string(at)},
+         {"NEXT_VALID", next_valid == 0 ? std::string("none") : std::to_string(next_valid)}});
+  }
+  void on_quarantine(int64_t from, int64_t to) override {
+    log(LogLevel::error, ids::store_quarantined,
+        "a damaged part of the CommitLog was set aside, its messages are lost",
+        {{"OFFSET", std::to_string(from)}, {"BYTES", std::to_string(to - from)}});
   }
 };
 

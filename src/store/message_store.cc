@@ -131,7 +131,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   CO_TRY(co_await checkpoint_files_.lock());
   CO_TRY(co_await checkpoint_files_.load());
   CO_TRY(co_await log_.segments().load());
-  Recovery recovery(stats_, log_, table_, queue_files_, checkpoint_files_, progress);
+  Recovery recovery(disk_, options_, stats_, log_, table_, queue_files_, checkpoint_files_, progress);
   CO_TRY_VAR(out, co_await recovery.run());
   // Syncs that do not depend on each other run side by side: a file system then merges their commits.
   Result<void> marked, parents;

@@ -70,9 +70,17 @@ Task<Result<Bytes>> LogWalker::view(uint64_t physical, size_t bytes) {
   co_return Bytes(memory_->data() + (physical - begin_), filled_ - (physical - begin_));
 }
 
-Recovery::Recovery(StoreStats& stats, CommitLog& log, QueueTable& table, QueueFiles& files,
-                   CheckpointFiles& checkpoint, RecoveryProgress* progress)
-    : stats_(stats), log_(log), table_(table), files_(files), checkpoint_(checkpoint), progress_(progress) {}
+Recovery::Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
+                   QueueFiles& files, CheckpointFiles& checkpoint, RecoveryProgress* progress)
+    : disk_(disk),
+      root_(o.root),
+      damaged_log_(o.damaged_log),
+      stats_(stats),
+      log_(log),
+      table_(table),
+      files_(files),
+      checkpoint_(checkpoint),
+      progress_(progress) {}
 
 void Recovery::report() {
   if (progress_ == nullptr) return;
@@ -122,7 +130,7 @@ Task<Result<void>> Recovery::mend_order(ConsumeQueue& q, int64_t offset) {
     table_.start_at(q, offset);  // the first one that the log still has
     co_return Result<void>();
   }
-  if (!rebuilding_) {
+  if (!rebuilding_ && !quarantined_) {
     rebuild_wanted_ = true;
     co_return Result<void>();
   }
@@ -156,7 +164,6 @@ Task<Result<void>> Recovery::dispatch(const proto::RecordView& v) {
 }
 
 Task<Result<void>> Recovery::walk(LogWalker& w) {
-  pos_ = from_;
   for (;;) {
     report();
     CO_TRY_VAR(found, co_await step(w));
@@ -171,7 +178,7 @@ Task<Result<void>> Recovery::rebuild_all() {
   rebuilding_ = true;
   rebuild_wanted_ = false;
   stats_.recovery.queues_rebuilt = true;
-  from_ = log_.segments().first_base();
+  from_ = pos_ = log_.segments().first_base();
   stats_.recovery.records = 0;
   co_return co_await files_.remove_all();
 }
@@ -301,32 +308,43 @@ Error Recovery::damaged(uint64_t next_valid) {
   return Error{Errc::corrupt, 0, "the commitlog is damaged before its end"};
 }
 
-Task<Result<void>> Recovery::finish_tail(LogWalker& w) {
-  SegmentSet& segments = log_.segments();
-  if (clean_ && pos_ == from_) co_return Result<void>();
+// Sets nonzero_end_ and valid_behind_ by what lies behind pos_.
+Task<Result<void>> Recovery::look_for_damage(LogWalker& w, bool below_durable, bool provable) {
   nonzero_end_ = pos_;
+  valid_behind_ = 0;
+  if (log_.segments().find(pos_) == nullptr) co_return Result<void>();
+  uint64_t from = UINT64_MAX;
+  if (below_durable) {
+    from = pos_ + 1;
+  } else if (provable) {
+    CO_TRY_VAR(proof, co_await proof_from(w));
+    from = proof;
+  }
+  co_return co_await look_behind(w, from);
+}
+
+Task<Result<bool>> Recovery::finish_tail(LogWalker& w) {
+  if (clean_ && pos_ == from_) co_return true;
   bool below_durable = own_ != nullptr && pos_ < static_cast<uint64_t>(own_->log_durable);
   bool provable = own_ != nullptr && own_->sync_flush && checkpoint_.abort_is_ours();
-  if (segments.find(pos_) != nullptr) {
-    uint64_t from = UINT64_MAX;
-    if (below_durable)
-      from = pos_ + 1;
-    else if (provable) {
-      CO_TRY_VAR(proof, co_await proof_from(w));
-      from = proof;
+  CO_TRY(co_await look_for_damage(w, below_durable, provable));
+  if (below_durable || valid_behind_ != 0) {
+    if (damaged_log_ == DamagedLog::REFUSE) co_return std::unexpected(damaged(valid_behind_));
+    if (valid_behind_ != 0) {
+      CO_TRY(co_await quarantine(w));
+      co_return false;
     }
-    CO_TRY(co_await look_behind(w, from));
-  }
-  if (below_durable || valid_behind_ != 0) co_return std::unexpected(damaged(valid_behind_));
-  if (nonzero_end_ > pos_) {
+    CO_TRY(co_await quarantine_tail(w));
+  } else if (nonzero_end_ > pos_) {
     stats_.recovery.torn_at = static_cast<int64_t>(pos_);
     stats_.recovery.torn_bytes = nonzero_end_ - pos_;
   }
   CO_TRY(co_await sync_kept());
   // Of our own synced writes nothing can be behind zeros: the files are as they should be.
-  if (provable && nonzero_end_ == pos_) co_return Result<void>();
+  if (provable && nonzero_end_ == pos_ && !below_durable) co_return true;
   cut_ = true;
-  co_return co_await segments.cut(pos_);
+  CO_TRY(co_await log_.segments().cut(pos_));
+  co_return true;
 }
 
 // The kernel may hold what a killed process wrote: nobody may see it before it is safe.
@@ -353,12 +371,16 @@ Task<Result<Recovery::Outcome>> Recovery::run() {
   }
   CO_TRY(co_await load_queues());
   LogWalker w(segments, stats_, log_.memory_counter());
-  CO_TRY(co_await walk(w));
-  if (rebuild_wanted_) {
-    CO_TRY(co_await rebuild_all());
+  pos_ = from_;
+  for (bool done = false; !done;) {
     CO_TRY(co_await walk(w));
+    if (rebuild_wanted_) {
+      CO_TRY(co_await rebuild_all());
+      CO_TRY(co_await walk(w));
+    }
+    CO_TRY_VAR(ended, co_await finish_tail(w));
+    done = ended;
   }
-  CO_TRY(co_await finish_tail(w));
   stats_.recovery.scanned_from = static_cast<int64_t>(from_);
   stats_.recovery.scanned_to = static_cast<int64_t>(pos_);
   out.end = pos_;

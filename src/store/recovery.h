@@ -7,7 +7,8 @@
 // - nothing but zeros: the log ends here;
 // - a torn tail, the write that was in flight when the machine stopped: everything from there on is cut;
 // - damage: bytes that had been on stable storage are no record any more. Then there is no way to go on
-//   without losing acknowledged messages, and the start is refused.
+//   without losing acknowledged messages, and the start is refused; or, by configuration, quarantine.cc sets
+//   the damage aside and the walk goes on behind it.
 // A torn tail and damage are told apart by how far valid data reaches behind the spot: the log writes at
 // most log_write_bytes_max at a time and never starts a write before the last one is safe, so a valid record
 // further away proves that the spot was safe once. The durable end in the checkpoint proves it as well.
@@ -32,6 +33,8 @@ class LogWalker {
   // At least min(bytes, what is left of the file) bytes from `physical` on. The view lives until the next
   // call. Empty: no file has that offset.
   Task<Result<Bytes>> view(uint64_t physical, size_t bytes);
+  // The log was written over.
+  void forget() { filled_ = 0; }
 
  private:
   SegmentSet& segments_;
@@ -44,8 +47,8 @@ class LogWalker {
 
 class Recovery {
  public:
-  Recovery(StoreStats& stats, CommitLog& log, QueueTable& table, QueueFiles& files,
-           CheckpointFiles& checkpoint, RecoveryProgress* progress);
+  Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
+           QueueFiles& files, CheckpointFiles& checkpoint, RecoveryProgress* progress);
 
   struct Outcome {
     uint64_t end = 0;  // the log's
@@ -66,14 +69,24 @@ class Recovery {
   Task<Result<void>> dispatch(const proto::RecordView& v);
   Task<Result<void>> mend_order(ConsumeQueue& q, int64_t offset);
   void report();
-  Task<Result<void>> finish_tail(LogWalker& w);
+  // False: damage at pos_ was quarantined, and the walk goes on from there.
+  Task<Result<bool>> finish_tail(LogWalker& w);
+  Task<Result<void>> look_for_damage(LogWalker& w, bool below_durable, bool provable);
   Task<Result<void>> look_behind(LogWalker& w, uint64_t proof_from);
   Task<Result<void>> search_record(LogWalker& w, uint64_t from, uint64_t to);
   Task<Result<bool>> record_valid(LogWalker& w, uint64_t at);
   Task<Result<uint64_t>> proof_from(LogWalker& w);
   Task<Result<void>> sync_kept();
   Error damaged(uint64_t next_valid);
+  // quarantine.cc
+  Task<Result<void>> quarantine(LogWalker& w);
+  Task<Result<void>> quarantine_tail(LogWalker& w);
+  Task<Result<void>> keep_bytes(LogWalker& w, uint64_t from, uint64_t to);
+  Task<Result<void>> overwrite(uint64_t physical, Bytes bytes);
 
+  Disk& disk_;
+  const std::string root_;
+  const DamagedLog damaged_log_;
   StoreStats& stats_;
   CommitLog& log_;
   QueueTable& table_;
@@ -85,7 +98,8 @@ class Recovery {
   bool rebuilding_ = false;             // all queues anew: whatever the records say is right
   bool rebuild_wanted_ = false;
   bool cut_ = false;
-  uint64_t from_ = 0;  // Q
+  bool quarantined_ = false;  // queues may have gaps
+  uint64_t from_ = 0;         // Q
   uint64_t pos_ = 0;
   uint64_t nonzero_end_ = 0;   // behind the last byte that is not zero, as far as was looked
   uint64_t valid_behind_ = 0;  // a record whose place proves damage; 0: none

@@ -23,6 +23,12 @@ enum class FlushDiskType : uint8_t {
   ASYNC_FLUSH,  // confirmed = handed to the kernel; on stable storage within flush_interval_ms
 };
 
+// What recovery does with bytes in the log that were a record once and are none any more.
+enum class DamagedLog : uint8_t {
+  REFUSE,      // the store does not open, nothing is changed
+  QUARANTINE,  // they are set aside, the rest is served
+};
+
 struct StoreOptions {
   std::string root;                             // storePathRootDir
   std::string commit_log_dir;                   // storePathCommitLog; empty: <root>/commitlog
@@ -45,7 +51,8 @@ struct StoreOptions {
   uint64_t zero_ahead_bytes = 64u << 20;    // how far ahead of the log's end its files are written with zeros
   uint32_t queue_write_interval_ms = 1000;  // units go to the ConsumeQueue files at least this often
   uint32_t checkpoint_interval_ms = 5000;   // queues synced and checkpoint written at least this often
-  uint32_t open_queue_files_max = 2048;     // file descriptors kept open for ConsumeQueue files
+  DamagedLog damaged_log = DamagedLog::REFUSE;
+  uint32_t open_queue_files_max = 2048;  // file descriptors kept open for ConsumeQueue files
 };
 
 // In RocketMQ's order: the numbers are not on the wire, the names are.
@@ -199,7 +206,10 @@ class RecoveryProgress {
   virtual void on_progress(int per_cent, int64_t physical_offset) = 0;
   // Before open() fails with Errc::corrupt: no valid record starts at `physical_offset` although valid ones
   // follow from `next_valid_offset` on.
+  // 0: none does, but the spot had been on stable storage.
   virtual void on_damage(int64_t physical_offset, int64_t next_valid_offset) = 0;
+  // DamagedLog::QUARANTINE: [from, to) was set aside in <root>/quarantine.
+  virtual void on_quarantine(int64_t from, int64_t to) = 0;
 };
 
 // One unit of a ConsumeQueue.
@@ -225,6 +235,8 @@ struct RecoveryStats {
   uint64_t records = 0;     // checked and dispatched
   int64_t torn_at = -1;     // where a torn tail was cut; -1: nothing was cut
   uint64_t torn_bytes = 0;  // how far bytes other than zero reached behind it
+  uint64_t quarantined_ranges = 0;
+  uint64_t quarantined_bytes = 0;
   int64_t duration_ms = 0;
 };
 

@@ -19,6 +19,7 @@ class Progress final : public store::RecoveryProgress {
     damage_ = " (damage at " + std::to_string(physical_offset) + ", valid again from " +
               std::to_string(next_valid_offset) + ")";
   }
+  void on_quarantine(int64_t, int64_t) override {}
 
  private:
   std::string& damage_;

@@ -73,6 +73,7 @@ class Machine : public RecoveryProgress {
   RecoveryStats recovery;  // of the last run
   StoreStats stats;
   int64_t damaged_at = -1, next_valid = -1;
+  std::vector<std::pair<int64_t, int64_t>> quarantined;  // of all runs
   std::vector<int> per_cents;
 
  private:
@@ -81,6 +82,7 @@ class Machine : public RecoveryProgress {
     damaged_at = at;
     next_valid = next;
   }
+  void on_quarantine(int64_t from, int64_t to) override { quarantined.emplace_back(from, to); }
   static Task<void> drive(Machine& m, Ctx& c, Body body, End end);
   std::optional<Errc> last_error_;
 };

@@ -179,6 +179,105 @@ TEST(Recovery, DamageInTheMiddleIsRefusedLoudly) {
   EXPECT_EQ(m.recovery.torn_at, static_cast<int64_t>(99 * size));
 }
 
+constexpr int64_t big_record = 91 + 1 + 30'000;
+
+Task<void> hundred_big(Ctx& c) {
+  for (int i = 0; i < 100; i++)
+    co_await c.put("T", 0, std::to_string(i) + std::string(29'998 + (i < 10), 'x'));
+}
+Task<void> all_but_ten_to_twelve(Ctx& c) {
+  CO_ASSERT(c.store != nullptr);
+  int64_t offset = 0;
+  std::vector<std::string> seen;
+  while (offset < c.store->max_offset("T", 0)) {
+    auto r = co_await c.store->get("T", 0, offset, 32, nullptr);
+    CO_ASSERT(r.next_begin_offset > offset);
+    for (const std::string& b : bodies_of(r)) seen.push_back(b.substr(0, b.find('x')));
+    offset = r.next_begin_offset;
+  }
+  std::vector<std::string> expected;
+  for (int i = 0; i < 100; i++)
+    if (i < 10 || i > 12) expected.push_back(std::to_string(i));
+  EXPECT_EQ(seen, expected);
+  EXPECT_EQ(c.store->max_offset("T", 0), 100) << "offsets do not move";
+}
+Task<void> one_more(Ctx& c) {
+  CO_ASSERT(c.store != nullptr);
+  auto r = co_await c.put("T", 0, "more");
+  EXPECT_EQ(r.queue_offset, 100);
+}
+
+TEST(Recovery, DamageInTheMiddleIsQuarantined) {
+  Machine m;
+  m.options.commit_log_file_bytes = 8u << 20;
+  m.options.damaged_log = DamagedLog::QUARANTINE;
+  m.run(hundred_big, End::kill);
+  const std::string before = m.file(first_log);
+  for (int i : {10, 11, 12}) m.damage(first_log, static_cast<uint64_t>(i * big_record) + 5000, "flip");
+  m.run(all_but_ten_to_twelve, End::power_lost);
+  std::vector<std::pair<int64_t, int64_t>> range{{10 * big_record, 13 * big_record}};
+  EXPECT_EQ(m.quarantined, range);
+  std::string kept = m.file("quarantine/00000000000000300920");
+  EXPECT_EQ(kept.size(), 3 * big_record);
+  EXPECT_EQ(kept.substr(0, 5000), before.substr(10 * big_record, 5000));
+  m.run(all_but_ten_to_twelve);
+  m.remove_files("consumequeue/");
+  m.run(all_but_ten_to_twelve);
+  m.run(one_more);
+  EXPECT_EQ(m.quarantined, range) << "once is enough";
+}
+
+// The damage reaches over the end of a file; and below the durable end with nothing valid behind.
+TEST(Recovery, DamageAtTheEndOfAFileIsQuarantined) {
+  Machine m;
+  m.options.damaged_log = DamagedLog::QUARANTINE;
+  m.run(hundred_big, End::kill);  // files of 1 MiB: 34 records each
+  m.damage(first_log, 33 * big_record + 1000, "flip");
+  m.run([](Ctx& c) -> Task<void> {
+    CO_ASSERT(c.store != nullptr);
+    auto r = co_await c.store->get("T", 0, 32, 2, nullptr);
+    EXPECT_EQ(r.message_count, 1u);
+    r = co_await c.store->get("T", 0, 33, 1, nullptr);
+    EXPECT_EQ(r.next_begin_offset, 34 + r.message_count);
+    EXPECT_EQ(c.store->max_offset("T", 0), 100);
+  });
+  EXPECT_EQ(m.quarantined.size(), 1u);
+  EXPECT_EQ(m.try_open(), std::nullopt);
+}
+
+// Zeros from below the durable end on: no record proves anything, the checkpoint does.
+TEST(Recovery, ADamagedEndIsQuarantined) {
+  Machine m;
+  m.options.commit_log_file_bytes = 8u << 20;
+  m.options.checkpoint_interval_ms = 20;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        while (c.store->stats().checkpoints < 3) co_await c.put("T", 0, std::string(1000, 'x'));
+      },
+      End::kill);
+  DiskImage whole = m.copy();
+  EXPECT_EQ(m.try_open(), std::nullopt);
+  const uint64_t from = static_cast<uint64_t>(m.recovery.scanned_from);
+  const uint64_t end = static_cast<uint64_t>(m.recovery.scanned_to);
+  ASSERT_LT(from, end);
+  m.image = whole;
+  m.damage(first_log, from, "junk" + std::string(end - from - 4, '\0'));
+  whole = m.copy();
+  EXPECT_EQ(m.try_open(), Errc::corrupt);
+  EXPECT_EQ(m.next_valid, 0);
+  m.image = whole;
+  m.options.damaged_log = DamagedLog::QUARANTINE;
+  m.run([](Ctx& c) -> Task<void> {
+    CO_ASSERT(c.store != nullptr);
+    EXPECT_EQ(c.store->max_offset("T", 0) * (91 + 1 + 1000), c.store->max_physical_offset());
+    co_await c.put("T", 0, "again");
+  });
+  EXPECT_EQ(m.recovery.quarantined_ranges, 1u);
+  std::string name = std::to_string(from);
+  EXPECT_EQ(m.file("quarantine/" + std::string(20 - name.size(), '0') + name), "junk");
+  EXPECT_EQ(m.try_open(), std::nullopt);
+}
+
 TEST(Recovery, AMissingLogFileIsRefused) {
   Machine m;
   m.run([](Ctx& c) -> Task<void> {
