@@ -49,10 +49,8 @@ bool is_visible(int32_t sys_flag) {
   return type == proto::sys_flag::transaction_none || type == proto::sys_flag::transaction_commit;
 }
 
-int64_t tags_code_of(const MessageIn& m) {
-  if (m.tags_code) return *m.tags_code;
-  auto tags = proto::find_property(m.properties, proto::prop::TAGS);
-  return tags ? proto::tags_code_of(*tags) : 0;
+int64_t tags_code_of(const MessageIn& m, const StoredProperties& p) {
+  return m.tags_code ? *m.tags_code : proto::tags_code_of(p.tags);
 }
 
 std::string parent_of(const std::string& path) {
@@ -69,24 +67,17 @@ StoreOptions completed(StoreOptions o) {
 
 }  // namespace
 
-void PendingRing::push(const PendingRecord& p) {
-  if (size() == ring_.size()) {
-    std::vector<PendingRecord> bigger(std::max<size_t>(256, ring_.size() * 2));
-    for (size_t i = head_; i != tail_; i++) bigger[i & (bigger.size() - 1)] = ring_[i & (ring_.size() - 1)];
-    ring_ = std::move(bigger);
-  }
-  ring_[tail_++ & (ring_.size() - 1)] = p;
-}
-
 MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
     : disk_(disk),
       options_(completed(std::move(o))),
       queue_files_(disk, options_, stats_, table_),
       checkpoint_files_(disk, options_.root),
-      log_(disk, options_, stats_, *this) {}
+      log_(disk, options_, stats_, *this),
+      index_(disk, options_, stats_, log_) {}
 
 MessageStore::Impl::~Impl() {
   for (; !pending_.empty(); pending_.pop()) {  // only after a failure
+    if (pending_.front().queue == nullptr) continue;
     QueueRef q(pending_.front().queue);
     q->refs--;
   }
@@ -142,9 +133,12 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   co_await syncs.join();
   for (const Result<void>& r : {begun, marked, parents}) CO_TRY(r);
   log_.start(tasks_);
+  const auto& java = checkpoint_files_.java();
+  index_.start(out.end, {!checkpoint_files_.abort_exists(), java ? java->index_msg_timestamp : 0});
   own_tasks_.spawn(checkpoint_loop());
   own_tasks_.spawn(queue_loop());
   own_tasks_.spawn(watch_loop());
+  if (options_.index_safe) co_await index_.complete();
   accepting_ = true;
   stats_.recovery.duration_ms = (Loop::current().clock().mono_ns() - began_ns) / ns_per_ms;
   if (progress != nullptr) progress->on_progress(100, static_cast<int64_t>(out.end));
@@ -189,11 +183,15 @@ void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaite
   size_t written = proto::encode_record(f, log_.record_memory(n));
   check(written == n);
   log_.appended(n);
+  const StoredProperties p = stored_properties(m.properties);
+  uint32_t keys = 0;
+  if (index_.enabled() && is_indexed(m.sys_flag))
+    keys = each_index_hash(m.topic, p, [&](int32_t hash) { pending_hashes_.push(hash); });
+  pending_.push(
+      {log_.appended_offset(), q, f.queue_offset, tags_code_of(m, p), now_ms, static_cast<int32_t>(n), keys});
   if (q != nullptr) {
     q->next_offset++;
     q->refs++;
-    pending_.push(
-        {log_.appended_offset(), q, f.queue_offset, tags_code_of(m), now_ms, static_cast<int32_t>(n)});
   }
   if (r.physical_offset < 0) {
     r.physical_offset = f.physical_offset;
@@ -220,6 +218,7 @@ void MessageStore::Impl::append(PutWaiter& w) {
 // False: wait; or, with `refused` changed, there will be no room.
 bool MessageStore::Impl::room_now(size_t bytes, PutMessageStatus& refused) {
   if (pending_.size() >= pending_records_max || table_.unwritten_units() >= unwritten_units_max) return false;
+  if (pending_hashes_.size() >= pending_hashes_max) return false;
   switch (log_.room_for(bytes)) {
     case CommitLog::Room::ok:
       return true;
@@ -350,29 +349,43 @@ Task<PutMessageStatus> MessageStore::Impl::confirmed(uint64_t end) {
   co_return failed_ ? PutMessageStatus::SERVICE_NOT_AVAILABLE : PutMessageStatus::FLUSH_DISK_TIMEOUT;
 }
 
+void MessageStore::Impl::dispatch_to_queue(const PendingRecord& p, int64_t now_ns) {
+  QueueRef q(p.queue);
+  q->refs--;  // the ring's
+  if (q->deleted) return;
+  check(q->max_offset == p.queue_offset);
+  int64_t physical = static_cast<int64_t>(p.end) - p.bytes;
+  bool first = table_.push(*q, {physical, p.bytes, p.tags_code});
+  if (first) queue_files_.note_unwritten(*q);
+  q->touched_ns = now_ns;
+  if (arrivals_ != nullptr)
+    arrivals_->on_arrival(
+        {q->topic->name, q->id, p.queue_offset, p.tags_code, p.store_timestamp_ms, physical, p.bytes});
+}
+
+// A record has been confirmed: whoever derives something from the log gets it, in the order of the log.
+void MessageStore::Impl::dispatch(const PendingRecord& p, int64_t now_ns) {
+  confirmed_store_ms_ = p.store_timestamp_ms;
+  index_.add_record(static_cast<int64_t>(p.end) - p.bytes, p.store_timestamp_ms, p.keys);
+  for (uint32_t i = 0; i < p.keys; i++, pending_hashes_.pop()) index_.add_hash(pending_hashes_.front());
+  if (p.queue != nullptr) dispatch_to_queue(p, now_ns);
+}
+
+// The confirm offset moves from record to record. A write may end within one: it counts with the next.
 void MessageStore::Impl::advance_confirm() {
   bool sync_flush = options_.flush == FlushDiskType::SYNC_FLUSH;
   uint64_t to = std::min(sync_flush ? log_.flushed_offset() : log_.written_offset(), hold_);
   if (to <= confirm_) return;
-  confirm_ = to;
   int64_t now_ns = Loop::current().now_ns();
   while (!pending_.empty() && pending_.front().end <= to) {
     PendingRecord p = pending_.front();
     pending_.pop();
-    QueueRef q(p.queue);
-    q->refs--;  // the ring's
-    confirmed_store_ms_ = p.store_timestamp_ms;
-    if (q->deleted) continue;
-    check(q->max_offset == p.queue_offset);
-    int64_t physical = static_cast<int64_t>(p.end) - p.bytes;
-    bool first = table_.push(*q, {physical, p.bytes, p.tags_code});
-    if (first) queue_files_.note_unwritten(*q);
-    q->touched_ns = now_ns;
-    if (arrivals_ != nullptr)
-      arrivals_->on_arrival(
-          {q->topic->name, q->id, p.queue_offset, p.tags_code, p.store_timestamp_ms, physical, p.bytes});
+    confirm_ = p.end;
+    dispatch(p, now_ns);
   }
-  while (!confirm_waiters_.empty() && static_cast<PutWaiter*>(confirm_waiters_.front())->end <= to)
+  if (pending_.empty()) confirm_ = to;  // behind the last record a file may end
+  index_.confirmed(confirm_);
+  while (!confirm_waiters_.empty() && static_cast<PutWaiter*>(confirm_waiters_.front())->end <= confirm_)
     confirm_waiters_.wake_one();
   if (queue_work_.has_waiters()) queue_work_.notify();
   if (queue_files_.write_soon()) queue_soon_.notify();
@@ -448,11 +461,12 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   if (!c.sync_flush) CO_TRY(co_await log_.sync());
   CO_TRY_VAR(all, co_await queue_files_.sync_all());
   if (!all || deletions != deletions_) co_return false;
-  c.log_durable = std::max(static_cast<int64_t>(log_.flushed_offset()), c.queues_durable);
+  c.log_durable = c.sync_flush ? static_cast<int64_t>(confirm_) : c.queues_durable;  // where a record ends
   c.zeroed_to = static_cast<int64_t>(log_.zeroed_offset());
   JavaCheckpoint j = checkpoint_files_.java().value_or(JavaCheckpoint{});
   j.physic_msg_timestamp = j.logics_msg_timestamp = confirmed_store_ms_;
   j.confirm_phy_offset = c.queues_durable;
+  j.index_msg_timestamp = index_.sealed_timestamp_ms().value_or(j.index_msg_timestamp);
   CO_TRY(co_await checkpoint_files_.save(c, j));
   checkpointed_ = static_cast<uint64_t>(c.queues_durable);
   stats_.checkpoints++;
@@ -506,8 +520,9 @@ Task<void> MessageStore::Impl::shutdown() {
   watch_work_.set();
   watch_stop_.set();
   co_await own_tasks_.join();
+  if (stopped && !failed_) advance_confirm();
+  co_await index_.stop(!stopped || failed_);
   if (stopped && !failed_) {
-    advance_confirm();
     bool caught_up = confirm_ == log_.appended_offset();  // else a later start has to dispatch the rest
     auto saved = co_await save_checkpoint(caught_up);
     if (!saved) {
@@ -542,6 +557,9 @@ Task<PutMessageResult> MessageStore::put_batch(std::span<const MessageIn> messag
 Task<void> MessageStore::delete_topic(std::string topic) {
   return impl_->delete_topic(std::move(topic));
 }
+Task<Result<void>> MessageStore::delete_index_before(int64_t physical) {
+  return impl_->index_.delete_before(physical);
+}
 std::vector<std::string> MessageStore::topics_with_queues() const {
   return impl_->table_.topics();
 }
@@ -568,6 +586,7 @@ void MessageStore::set_arrival_listener(ArrivalListener* l) {
 }
 void MessageStore::set_failure_listener(FailureListener* l) {
   impl_->failures_ = l;
+  impl_->index_.set_listener(l);
 }
 void MessageStore::set_max_message_bytes(uint32_t bytes) {
   impl_->options_.max_message_bytes = bytes;
@@ -576,6 +595,7 @@ const StoreStats& MessageStore::stats() const {
   impl_->stats_.queues = impl_->table_.queue_count();
   impl_->stats_.unwritten_units = impl_->table_.unwritten_units();
   impl_->stats_.memory_bytes = impl_->log_.memory_bytes();
+  impl_->stats_.index_behind_bytes = impl_->index_.behind_bytes();
   return impl_->stats_;
 }
 bool MessageStore::writable() const {

@@ -8,7 +8,8 @@
 // can be pulled.
 //
 // The CommitLog is the only truth. ConsumeQueue files and both checkpoints can be deleted: they are made
-// again from the log when the store opens.
+// again from the log when the store opens; so can index files, which are made again behind its back
+// (index_service.h).
 //
 // docs/formats.md describes the files byte by byte.
 #pragma once
@@ -54,6 +55,13 @@ class MessageStore {
   // One record, contiguous. Errc::not_found when no record starts there (or it is not confirmed yet).
   Task<Result<LogExtent>> record_at(int64_t physical_offset);
 
+  // At most `max_messages` of the messages of `topic` that have `key` (see KeyKind) and were stored from
+  // `begin_ms` to `end_ms`, the newest ones, each once. Everything that was confirmed before the call is
+  // found. The texts must stay until it resolves. Nothing is found without StoreOptions::index.
+  Task<Result<QueryMessageResult>> query_message(std::string_view topic, std::string_view key,
+                                                 int32_t max_messages, int64_t begin_ms, int64_t end_ms,
+                                                 KeyKind kind = KeyKind::key);
+
   int64_t min_offset(std::string_view topic, int32_t queue_id) const;                  // -1: no such queue
   int64_t max_offset(std::string_view topic, int32_t queue_id) const;                  // 0: no such queue
   Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);  // ms; -1 when absent
@@ -63,6 +71,8 @@ class MessageStore {
   // stored at or before it, min_offset when all are younger. 0 for a queue that nobody wrote to.
   Task<int64_t> search_offset(std::string_view topic, int32_t queue_id, int64_t timestamp_ms, Boundary b);
   Task<std::optional<QueueUnit>> queue_unit(std::string_view topic, int32_t queue_id, int64_t offset);
+  // Index files all of whose messages lie below that offset of the log go away, but the newest.
+  Task<Result<void>> delete_index_before(int64_t physical);
   // Near enough to the end of the log to be called hot (RocketMQ's rule about the page cache).
   bool in_memory(int64_t physical_offset) const;
 

@@ -1,7 +1,9 @@
 // The parts of a MessageStore put together: who appended what, whom a new confirm offset concerns, and the
-// tasks in the background. message_store.cc has the writing side, message_read.cc the reading side.
+// tasks in the background. message_store.cc has the writing side, message_read.cc the reading side,
+// message_query.cc looking up by key.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "store/checkpoint.h"
 #include "store/commit_log.h"
 #include "store/consume_queue.h"
+#include "store/index_query.h"
+#include "store/index_service.h"
 #include "store/message_store.h"
 #include "store/queue_files.h"
 
@@ -16,30 +20,41 @@ namespace rmq::store {
 
 // A record between append and confirmation.
 struct PendingRecord {
-  uint64_t end;  // physical
-  ConsumeQueue* queue;
+  uint64_t end;         // physical
+  ConsumeQueue* queue;  // null: it gets no unit
   int64_t queue_offset;
   int64_t tags_code;
   int64_t store_timestamp_ms;
   int32_t bytes;
+  uint32_t keys;  // so many hashes for the index wait as well
 };
 
 // First in, first out, without allocation once it has grown.
-class PendingRing {
+template <class T>
+class Fifo {
  public:
   bool empty() const { return head_ == tail_; }
   size_t size() const { return tail_ - head_; }
-  PendingRecord& front() { return ring_[head_ & (ring_.size() - 1)]; }
+  T& front() { return ring_[head_ & (ring_.size() - 1)]; }
   void pop() { head_++; }
-  void push(const PendingRecord& p);
+  void push(const T& v) {
+    if (size() == ring_.size()) grow();
+    ring_[tail_++ & (ring_.size() - 1)] = v;
+  }
 
  private:
-  std::vector<PendingRecord> ring_;
+  void grow() {
+    std::vector<T> bigger(std::max<size_t>(256, ring_.size() * 2));
+    for (size_t i = head_; i != tail_; i++) bigger[i & (bigger.size() - 1)] = ring_[i & (ring_.size() - 1)];
+    ring_ = std::move(bigger);
+  }
+  std::vector<T> ring_;
   size_t head_ = 0;
   size_t tail_ = 0;
 };
 
 inline constexpr size_t pending_records_max = 262'144;  // more wait for confirmation than that: puts wait
+inline constexpr size_t pending_hashes_max = 1u << 20;  // ... or more keys of theirs
 
 struct PutWaiter : Waiter {
   std::span<const MessageIn> messages;
@@ -71,6 +86,8 @@ struct MessageStore::Impl final : LogOwner {
   void log_advanced() override;
   void log_failed(const Error& e) override;
   void advance_confirm();
+  void dispatch(const PendingRecord& p, int64_t now_ns);
+  void dispatch_to_queue(const PendingRecord& p, int64_t now_ns);
   void fail(const Error& e);
   void note_waiting();
   void expire(WaitList& list, int64_t now_ns);
@@ -80,6 +97,15 @@ struct MessageStore::Impl final : LogOwner {
   Task<void> watch_loop();
   Task<void> delete_topic(std::string topic);
   Task<void> shutdown();
+
+  // --- message_query.cc
+  struct KeyQuery;
+  Task<Result<QueryMessageResult>> query_message(std::string_view topic, std::string_view key,
+                                                 int32_t max_messages, int64_t begin_ms, int64_t end_ms,
+                                                 KeyKind kind);
+  Task<Result<void>> look_up(KeyQuery& q, QueryMessageResult& r);
+  Task<Result<void>> look_into(IndexChain& chain, int64_t file_begin_ms, KeyQuery& q);
+  Task<void> check_candidate(KeyQuery& q, int64_t physical, int64_t entry_ms);
 
   // --- message_read.cc
   Task<GetMessageResult> get(std::string_view topic, int32_t queue_id, int64_t offset, int32_t max_messages,
@@ -102,11 +128,14 @@ struct MessageStore::Impl final : LogOwner {
   QueueFiles queue_files_;
   CheckpointFiles checkpoint_files_;
   CommitLog log_;
-  uint64_t hot_bytes_ = 0;  // in_memory()
+  IndexService index_;
+  Semaphore key_queries_{4};  // look-ups by key at a time
+  uint64_t hot_bytes_ = 0;    // in_memory()
 
   uint64_t confirm_ = 0;
   uint64_t hold_ = UINT64_MAX;
-  PendingRing pending_;
+  Fifo<PendingRecord> pending_;
+  Fifo<int32_t> pending_hashes_;
   WaitList room_waiters_, confirm_waiters_;
   ArrivalListener* arrivals_ = nullptr;
   FailureListener* failures_ = nullptr;

@@ -53,6 +53,11 @@ struct StoreOptions {
   uint32_t checkpoint_interval_ms = 5000;   // queues synced and checkpoint written at least this often
   DamagedLog damaged_log = DamagedLog::REFUSE;
   uint32_t open_queue_files_max = 2048;  // file descriptors kept open for ConsumeQueue files
+  bool index = true;                     // messageIndexEnable: messages can be looked up by key
+  bool index_safe = false;               // messageIndexSafe: open() waits until the index is complete
+  uint32_t index_slots = 5'000'000;      // maxHashSlotNum
+  uint32_t index_entries = 20'000'000;   // maxIndexNum, of one file
+  uint32_t index_idle_ms = 10'000;       // slots of the index that nobody touched so long leave the memory
 };
 
 // In RocketMQ's order: the numbers are not on the wire, the names are.
@@ -168,6 +173,18 @@ struct GetMessageResult {
   uint64_t byte_count = 0;
 };
 
+enum class KeyKind : uint8_t {
+  key,   // UNIQ_KEY or a word of KEYS
+  tags,  // the whole of TAGS
+};
+
+struct QueryMessageResult {
+  std::vector<LogExtent> records;  // one each, in the order of the log
+  uint64_t byte_count = 0;
+  int64_t index_last_update_timestamp_ms = 0;  // of the newest index file; 0: there is none
+  int64_t index_last_update_physical = 0;
+};
+
 class MessageFilter {
  public:
   virtual ~MessageFilter();
@@ -192,11 +209,16 @@ class ArrivalListener {
   virtual void on_arrival(const Arrival& a) = 0;  // on the store's loop; must not suspend, nor call put()
 };
 
-// Told once when the log or a queue cannot be written: puts are refused from then on, for good.
+// Told of what an operator should know. On the store's loop; must not suspend.
 class FailureListener {
  public:
   virtual ~FailureListener();
-  virtual void on_store_failed(const Error& e) = 0;  // on the store's loop; must not suspend
+  // Once: the log or a queue cannot be written. Puts are refused from then on, for good.
+  virtual void on_store_failed(const Error& e) = 0;
+  // Index files could not be relied on; they are made again from the log. `reason` is static.
+  virtual void on_index_damaged(const char* reason) {}
+  // Index files could not be read or written; that is tried again later, from the last good state.
+  virtual void on_index_failed(const Error& e) {}
 };
 
 // Told while the store opens. What was recovered, cut or found damaged is in stats().recovery after it.
@@ -259,6 +281,12 @@ struct StoreStats {
   uint64_t queue_writes = 0;
   uint64_t queue_write_bytes = 0;
   uint64_t queue_reads = 0;
+  uint64_t index_entries = 0;       // made, also those made again
+  uint64_t index_write_bytes = 0;   // of entries
+  uint64_t index_reads = 0;         // of look-ups
+  uint64_t index_discards = 0;      // all files were thrown away and made again
+  uint64_t index_failures = 0;      // I/O errors
+  uint64_t index_behind_bytes = 0;  // of the log, below the confirm offset, not indexed yet
   uint64_t checkpoints = 0;
   uint64_t queues = 0;
   uint64_t unwritten_units = 0;  // dispatched, not yet in their ConsumeQueue file

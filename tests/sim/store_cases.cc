@@ -164,6 +164,12 @@ store::StoreOptions random_store(SimRandom& r) {
   if (r.below(2) == 0) o.zero_ahead_bytes = r.below(3) * (300u << 10);
   o.queue_write_interval_ms = static_cast<uint32_t>(1 + r.below(50));
   o.checkpoint_interval_ms = static_cast<uint32_t>(1 + r.below(200));
+  constexpr uint32_t slots[] = {1, 16, 5000, 20'000};
+  constexpr uint32_t entries[] = {5, 24, 300, 100'000};
+  o.index_slots = slots[r.below(4)];
+  o.index_entries = entries[r.below(4)];
+  o.index_idle_ms = static_cast<uint32_t>(1 + r.below(50));
+  o.index_safe = r.below(4) == 0;
   return o;
 }
 
@@ -173,6 +179,8 @@ void change_options(SimRandom& r, store::StoreOptions& o) {
   if (r.below(3) == 0) o.flush = other.flush;
   if (r.below(3) == 0) o.zero_ahead_bytes = other.zero_ahead_bytes;
   if (r.below(3) == 0) o.memory_bytes = other.memory_bytes;
+  if (r.below(3) == 0) o.index_idle_ms = other.index_idle_ms;
+  if (r.below(8) == 0) o.index_entries = other.index_entries;
 }
 
 void add_faults(SimRandom& r, LifePlan& p) {
@@ -194,11 +202,11 @@ void add_faults(SimRandom& r, LifePlan& p) {
       constexpr FaultKind kinds[] = {FaultKind::io_error, FaultKind::no_space, FaultKind::short_io,
                                      FaultKind::read_only};
       constexpr OpKind ops[] = {OpKind::write, OpKind::sync, OpKind::allocate, OpKind::any, OpKind::open};
-      constexpr const char* paths[] = {"", "/commitlog", "/consumequeue", "checkpoint"};
+      constexpr const char* paths[] = {"", "/commitlog", "/consumequeue", "checkpoint", "index"};
       Fault f;
       f.kind = kinds[r.below(4)];
       f.op = ops[r.below(5)];
-      f.path_part = paths[r.below(4)];
+      f.path_part = paths[r.below(5)];
       f.nth = 1 + r.below(60);
       p.disk.faults.push_back(f);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/store_keys.h"
 #include "uring/sync.h"
 
 namespace rmq::sim {
@@ -159,6 +160,9 @@ Task<void> check_opened(Life& l) {
   if (!l.counts()) co_return;
   if (l.plan.may_fail && !errors.empty()) co_return;  // reading met a planned fault
   check_recovered(l.model, l.result.dump, errors);
+  if (errors.empty()) co_await check_keys(*l.store, l.result.dump, errors);
+  if (!l.counts()) co_return;
+  if (l.plan.may_fail && !errors.empty()) co_return;
   for (std::string& e : errors) l.error(std::move(e));
   l.model.settle(l.result.dump);
   l.model.sync_flush = l.plan.store.flush == store::FlushDiskType::SYNC_FLUSH;  // of what comes now
@@ -232,6 +236,9 @@ store::StoreOptions small_store(store::FlushDiskType flush) {
   o.open_queue_files_max = 4;
   o.transfer_count_on_disk = 3;
   o.in_memory_distance_bytes = 64u << 10;
+  o.index_slots = 16;
+  o.index_entries = 24;
+  o.index_idle_ms = 4;
   return o;
 }
 

@@ -103,6 +103,7 @@ Message& Model::make(size_t body_bytes_max) {
   m.store_host = host(r);
   m.body = body_of(r, m.id, body_bytes(r, body_bytes_max));
   m.properties = "UNIQ_KEY\x01" + std::to_string(m.id) + "\x02";
+  if (r.below(2) == 0) m.properties += "KEYS\x01key" + std::to_string(m.id) + " shared\x02";
   if (r.below(2) == 0) m.properties += "TAGS\x01tag" + std::to_string(r.below(5)) + "\x02";
   if (r.below(8) == 0) m.properties += std::string("zeros\x01 \0\0\0 \x02", 12);
   return m;

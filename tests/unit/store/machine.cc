@@ -24,6 +24,8 @@ Machine::Machine() : image(sim::empty_image()) {
   options.memory_bytes = 4u << 20;
   options.unflushed_bytes_max = 1u << 20;
   options.zero_ahead_bytes = 256u << 10;
+  options.index_slots = 1000;
+  options.index_entries = 10'000;
 }
 
 Task<void> Machine::drive(Machine& m, Ctx& c, Body body, End end) {

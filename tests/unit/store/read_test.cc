@@ -1,4 +1,6 @@
 // Pulls: the statuses and next offsets of RocketMQ's getMessage, limits, filters, old messages, times.
+#include <algorithm>
+
 #include "machine.h"
 
 namespace rmq::store::test {
@@ -247,6 +249,39 @@ TEST(Read, Times) {
     co_await search_table(c);
   });
   m.run(search_table);
+}
+
+// Several queue files, runs of equal times across their borders: against counting one by one.
+Task<void> search_everywhere(Ctx& c) {
+  using enum MessageStore::Boundary;
+  const int64_t max = c.store->max_offset("S", 2);
+  CO_ASSERT(max > 60);
+  std::vector<int64_t> times;
+  for (int64_t i = 0; i < max; i++) {
+    int64_t t = co_await c.store->store_time("S", 2, i);
+    times.push_back(t);
+  }
+  for (int64_t t = times.front() - 2; t <= times.back() + 2; t++) {
+    auto lower = co_await c.store->search_offset("S", 2, t, LOWER);
+    EXPECT_EQ(lower, std::lower_bound(times.begin(), times.end(), t) - times.begin());
+    auto upper = co_await c.store->search_offset("S", 2, t, UPPER);
+    EXPECT_EQ(upper,
+              std::max<int64_t>(std::upper_bound(times.begin(), times.end(), t) - times.begin() - 1, 0));
+  }
+}
+TEST(Read, TimesInSeveralFiles) {
+  Machine m;
+  m.options.consume_queue_file_units = 8;
+  m.run([](Ctx& c) -> Task<void> {
+    for (size_t n = 1; n <= 12; n++) {
+      std::vector<MessageIn> equal(n, Ctx::message("S", 2, "a"));
+      co_await c.store->put_batch(equal);
+      co_await sleep_for(static_cast<int64_t>(n % 4) * 3 * ns_per_ms);
+    }
+    co_await search_everywhere(c);
+  });
+  m.run(search_everywhere, End::power_lost);
+  m.run(search_everywhere);
 }
 
 Task<void> follow_log(Ctx& c) {

@@ -1,5 +1,6 @@
 // Coming back: after a stop, a kill, a power cut, with files lost or damaged.
 #include "machine.h"
+#include "uring/sync.h"
 
 namespace rmq::store::test {
 namespace {
@@ -411,6 +412,34 @@ TEST(Recovery, TornCheckpointSlotFallsBack) {
     n.image = m.copy();
     n.damage("rmqd.checkpoint", at + 20, "\xff\xff");
     n.run(ten_are_there);
+  }
+}
+
+// A message that takes several writes: the confirm offset, and with it the checkpoint, never stands within
+// it.
+int64_t cut_after_ns = 0;
+Task<void> put_large(Ctx& c, std::string body) {
+  co_await c.put("T", 0, body);
+}
+Task<void> cut_within(Ctx& c) {
+  Scope puts;
+  for (char x : {'a', 'b'}) puts.spawn(put_large(c, std::string(2'200'000, x)));
+  co_await sleep_for(cut_after_ns);
+  c.disk.crash_now();
+  co_await puts.join();
+}
+TEST(Recovery, CheckpointsStandBetweenRecords) {
+  for (int64_t step = 3; step <= 22; step += 2) {
+    Machine m;
+    m.options.commit_log_file_bytes = 8u << 20;
+    m.options.memory_bytes = 16u << 20;
+    m.options.unflushed_bytes_max = 8u << 20;
+    m.options.zero_ahead_bytes = 0;
+    m.options.checkpoint_interval_ms = 1;
+    m.plan.write_ns_max = 4 * ns_per_ms;
+    cut_after_ns = step * ns_per_ms / 2;
+    m.run(cut_within, End::power_lost);
+    EXPECT_EQ(m.try_open(), std::nullopt) << "cut after " << cut_after_ns << " ns";
   }
 }
 
