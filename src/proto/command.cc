@@ -288,7 +288,7 @@ namespace {
 constexpr size_t usual_frame_bytes = 384;
 
 char* put(char* p, std::string_view s) {
-  std::memcpy(p, s.data(), s.size());
+  if (!s.empty()) std::memcpy(p, s.data(), s.size());
   return p + s.size();
 }
 char* put_int(char* p, int32_t v) {
