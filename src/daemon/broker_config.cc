@@ -1,7 +1,9 @@
 #include "daemon/broker_config.h"
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "base/memory_limit.h"
 #include "daemon/broker/schedule.h"
 #include "daemon/service_manager.h"
 #include "uring/io.h"
@@ -33,6 +35,26 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
     errors.push_back("'brokerIP1' must be an IP address, not '" + c.brokerIP1 + "'");
 }
 
+constexpr int64_t memory_limit_min = 64 << 20, memory_limit_usual = 1 << 30;
+constexpr int64_t store_memory_min = 8 << 20, store_memory_usual = 64 << 20;
+
+void complete_memory(BrokerConfig& c, ConfigErrors& errors) {
+  if (c.memoryLimit == 0) {
+    const auto usable = static_cast<int64_t>(usable_memory_bytes());
+    c.memoryLimit =
+        usable == 0 ? memory_limit_usual : std::clamp(usable / 4, memory_limit_min, memory_limit_usual);
+  }
+  if (c.memoryLimit < memory_limit_min)
+    return errors.push_back("'memoryLimit' must be 0 or at least 67108864 (64 MiB)");
+  if (c.storeMemoryBytes == 0)
+    c.storeMemoryBytes = std::clamp(c.memoryLimit / 8, store_memory_min, store_memory_usual);
+  if (c.storeMemoryBytes < store_memory_min)
+    errors.push_back("'storeMemoryBytes' must be 0 or at least 8388608 (8 MiB)");
+  if (c.storeMemoryBytes > c.memoryLimit / 2)
+    errors.push_back("'storeMemoryBytes' must be at most half of memoryLimit, which is " +
+                     std::to_string(c.memoryLimit));
+}
+
 }  // namespace
 
 void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, ConfigErrors& errors) {
@@ -46,6 +68,7 @@ void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, C
     c.namesrvAddr = c.namesrvAddr.empty() ? own : own + ";" + c.namesrvAddr;
     if (c.namesrvKvConfigPath.empty()) c.namesrvKvConfigPath = c.storePathRootDir + "/config/kvConfig.json";
   }
+  complete_memory(c, errors);
   check_values(c, errors);
 }
 
@@ -59,7 +82,8 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
       c.flushDiskType == "ASYNC_FLUSH" ? store::FlushDiskType::ASYNC_FLUSH : store::FlushDiskType::SYNC_FLUSH;
   o.damaged_log = c.damagedLog == "QUARANTINE" ? store::DamagedLog::QUARANTINE : store::DamagedLog::REFUSE;
   o.flush_interval_ms = static_cast<uint32_t>(c.flushIntervalCommitLog);
-  o.memory_bytes = static_cast<uint64_t>(c.storeMemoryBytes);
+  if (c.storeMemoryBytes != 0) o.memory_bytes = static_cast<uint64_t>(c.storeMemoryBytes);
+  o.unflushed_bytes_max = std::min(o.unflushed_bytes_max, std::max<uint64_t>(o.memory_bytes / 2, 8u << 20));
   o.max_message_bytes = static_cast<uint32_t>(c.maxMessageSize);
   o.transfer_count_in_memory = static_cast<uint32_t>(c.maxTransferCountOnMessageInMemory);
   o.transfer_bytes_in_memory = static_cast<uint32_t>(c.maxTransferBytesOnMessageInMemory);

@@ -7,7 +7,8 @@
 
 namespace rmq {
 
-// Fills brokerName, brokerIP1 (and, standalone, namesrvAddr and the KV file). `standalone`: rmqd
+// Fills brokerName, brokerIP1, memoryLimit, storeMemoryBytes (and, standalone, namesrvAddr and the KV file).
+// `standalone`: rmqd
 // --standalone; `root_given`: storePathRootDir was set by the file or by -o. Appends to `errors` what cannot
 // work.
 void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, ConfigErrors& errors);

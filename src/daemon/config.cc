@@ -62,10 +62,17 @@ const ConfigKey<B> broker_keys[] = {
      {},
      true},
     {"maxMessageSize", &B::maxMessageSize, "Largest message body in bytes.", 1, 16'000'000, {}, true},
+    {"memoryLimit", &B::memoryLimit,
+     "Bytes of memory that the broker's buffers may take together: half for requests and answers on their "
+     "way, "
+     "the rest for storeMemoryBytes and the tables. 0: a quarter of what the machine or the control group "
+     "allows, "
+     "at most 1 GiB.",
+     0, int64_t{1} << 40},
     {"storeMemoryBytes", &B::storeMemoryBytes,
      "Memory for the recent end of the log and for reads of older parts, "
-     "taken as it is needed.",
-     8 << 20, int64_t{1} << 40},
+     "taken as it is needed; at most half of memoryLimit. 0: an eighth of it, at most 64 MiB.",
+     0, int64_t{1} << 40},
     {"maxTransferCountOnMessageInMemory",
      &B::maxTransferCountOnMessageInMemory,
      "Most messages in one pull answer, from memory.",

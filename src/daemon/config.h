@@ -31,7 +31,8 @@ struct BrokerConfig {
   std::string damagedLog = "REFUSE";
   int64_t syncFlushTimeout = 5000;
   int64_t maxMessageSize = 4 << 20;
-  int64_t storeMemoryBytes = 64 << 20;
+  int64_t memoryLimit = 0;
+  int64_t storeMemoryBytes = 0;
   int64_t maxTransferCountOnMessageInMemory = 32;
   int64_t maxTransferBytesOnMessageInMemory = 262'144;
   int64_t maxTransferCountOnMessageInDisk = 8;

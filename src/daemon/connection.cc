@@ -16,6 +16,42 @@ constexpr int64_t idle_ns = limits::idle_connection_seconds * ns_per_s;
 
 // ---- Request -----------------------------------------------------------------------------------------
 
+Request::Request(Connection& c, proto::Frame f) : connection_(c), frame_(std::move(f)) {
+  connection_.memory_.requests_changed(0, frame_.bytes());
+}
+
+Request::~Request() {
+  give_room_back();
+  connection_.memory_.requests_changed(frame_.bytes(), 0);
+}
+
+void Request::drop_frame() {
+  command.ext.clear();
+  command.remark = {};
+  connection_.memory_.requests_changed(frame_.bytes(), 0);
+  frame_ = {};
+}
+
+bool Request::try_take_room(size_t bytes) {
+  Connection& c = connection_;
+  check(room_ == 0);
+  bool free = c.unsent_bytes_ + c.promised_bytes_ == 0;  // one answer always goes
+  if (!free && c.unsent_bytes_ + c.promised_bytes_ + bytes > c.memory_.unsent_share()) return false;
+  room_ = bytes;
+  c.promised_bytes_ += bytes;
+  return true;
+}
+
+Task<void> Request::take_room(size_t bytes) {
+  while (connection_.is_open() && !try_take_room(bytes)) co_await connection_.slot_freed_.wait();
+}
+
+void Request::give_room_back() {
+  if (room_ == 0) return;
+  connection_.promised_bytes_ -= std::exchange(room_, 0);
+  connection_.slot_freed_.notify();
+}
+
 std::string* Request::begin_answer(ResponseCode code) {
   check(!answered_);
   answered_ = true;
@@ -31,10 +67,12 @@ void Request::end_answer() {
 void Request::append_extents(std::vector<store::LogExtent> body) {
   Connection& c = connection_;
   c.end_write();
+  size_t bytes = 0;
   for (auto& e : body) {
-    c.unsent_bytes_ += e.bytes().size();
+    bytes += e.bytes().size();
     c.out_.push_back({{}, std::move(e)});
   }
+  c.set_unsent(c.unsent_bytes_ + bytes);
   c.begin_write();
 }
 
@@ -58,9 +96,29 @@ Connection::Connection(std::unique_ptr<Stream> stream, Service* service, uint16_
       service_(service),
       listen_port_(listen_port),
       peer_text_(stream_->peer().text()),
+      memory_(service != nullptr ? service->net_memory : own_memory_),
       last_activity_ns_(Loop::current().now_ns()) {}
 
-Connection::~Connection() = default;
+Connection::~Connection() {
+  set_unsent(0);
+  memory_.requests_changed(held_bytes_, 0);
+}
+
+void Connection::set_unsent(size_t bytes) {
+  memory_.unsent_changed(unsent_bytes_, bytes);
+  unsent_bytes_ = bytes;
+}
+
+void Connection::count_held() {
+  memory_.requests_changed(held_bytes_, parser_.held_bytes());
+  held_bytes_ = parser_.held_bytes();
+}
+
+// An unfinished frame that takes memory which the others have used up. Waiting would not help: who sends
+// slowly holds what he has.
+bool Connection::holds_too_much() const {
+  return memory_.requests_exhausted() && held_bytes_ > limits::held_frame_bytes_free;
+}
 
 void Connection::close() {
   if (closing_.is_set()) return;
@@ -98,7 +156,13 @@ Task<void> Connection::read_loop() {
       }
       last_activity_ns_ = now;
       if (!take_frames(received->bytes())) co_return;
+      count_held();
     }  // the buffer goes back here: all connections share them
+    if (holds_too_much()) {
+      log(LogLevel::warning, ids::peer_limit, "connection closed: no memory left for its large request",
+          {{"CLIENT", peer_text_}, {"BYTES", std::to_string(held_bytes_)}});
+      co_return;
+    }
     if (is_full()) co_await slots_free();
   }
 }
@@ -108,8 +172,8 @@ void Connection::log_idle() {
 }
 
 bool Connection::is_full() const {
-  return requests_ >= limits::requests_in_flight_per_connection ||
-         unsent_bytes_ >= limits::unsent_bytes_per_connection;
+  return requests_ >= limits::requests_in_flight_per_connection || unsent_bytes_ >= memory_.unsent_share() ||
+         (requests_ > 0 && memory_.requests_exhausted());
 }
 
 Task<void> Connection::slots_free() {
@@ -204,7 +268,7 @@ std::string& Connection::begin_write() {
 }
 
 void Connection::end_write() {
-  unsent_bytes_ += out_.back().text.size() - write_mark_;
+  set_unsent(unsent_bytes_ + out_.back().text.size() - write_mark_);
   write_mark_ = out_.back().text.size();
   out_ready_.notify();
 }
@@ -231,7 +295,7 @@ Task<void> Connection::write_loop() {
     if (sending.front().text.capacity() > spare_.capacity()) spare_.swap(sending.front().text);
     spare_.clear();
     sending.clear();
-    unsent_bytes_ -= bytes;
+    set_unsent(unsent_bytes_ - bytes);
     last_activity_ns_ = Loop::current().now_ns();
     slot_freed_.notify();
     if (!sent) break;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "daemon/net_memory.h"
 #include "proto/command.h"
 #include "proto/describe.h"
 #include "proto/frame.h"
@@ -33,8 +34,9 @@ class Connection;
 // answer to a one-way request is dropped here, so handlers need not look.
 class Request {
  public:
-  Request(Connection& c, proto::Frame f) : connection_(c), frame_(std::move(f)) {}
+  Request(Connection& c, proto::Frame f);
   Request(const Request&) = delete;
+  ~Request();
 
   Connection& connection() { return connection_; }
   proto::Frame& frame() { return frame_; }
@@ -78,13 +80,14 @@ class Request {
   void reply(proto::ResponseCode code, std::string_view remark = {}, std::string_view body = {});
 
   // Gives the frame's memory back before the answer: the body and all texts of `command` are gone then.
-  void drop_frame() {
-    command.ext.clear();
-    command.remark = {};
-    frame_ = {};
-  }
+  void drop_frame();
   // A request that waits for long (a held pull) gives its slot of the connection back.
   void give_slot_back();
+  // For answers that may be large: room for `bytes` in the connection's share of memory, until the answer or
+  // give_room_back(). Try first; take_room() waits. It resolves without room when the connection closes.
+  bool try_take_room(size_t bytes);
+  Task<void> take_room(size_t bytes);
+  void give_room_back();
 
   proto::RemotingCommand command;
 
@@ -96,6 +99,7 @@ class Request {
 
   Connection& connection_;
   proto::Frame frame_;
+  size_t room_ = 0;
   bool answered_ = false;
   bool has_slot_ = true;
 };
@@ -110,6 +114,8 @@ class Service {
   virtual void closed(const std::shared_ptr<Connection>&) {}
   // For counters: an answer with this code goes out.
   virtual void answered(const Request&, proto::ResponseCode) {}
+
+  NetMemory net_memory;  // of all connections to this service
 };
 
 // The answer to a request of ours. `command` views `frame`.
@@ -170,6 +176,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<void> slots_free();
   void log_idle();
   void log_malformed(const char* reason);
+  void set_unsent(size_t bytes);
+  void count_held();
+  bool holds_too_much() const;
 
   std::string& begin_write();  // where the next bytes of text go; end_write() when they are there
   void end_write();
@@ -190,6 +199,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::deque<Segment> out_;
   std::string spare_;  // a sent segment's memory, for the next
   size_t unsent_bytes_ = 0;
+  size_t promised_bytes_ = 0;  // room that requests have taken for their answers
+  size_t held_bytes_ = 0;      // of an unfinished frame, as counted in memory_
+  NetMemory own_memory_;       // without a service
+  NetMemory& memory_;
   size_t write_mark_ = 0;
   Event out_ready_;
   int64_t last_activity_ns_ = 0;

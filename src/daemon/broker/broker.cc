@@ -65,6 +65,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       unique_ids_(to_host(store_host), static_cast<uint16_t>(getpid()),
                   static_cast<uint32_t>(Loop::current().random().next())) {
   store.set_arrival_listener(&long_polling);
+  if (c.memoryLimit > 0) net_memory.set_limit(static_cast<uint64_t>(c.memoryLimit) / 2);
 }
 
 Task<Result<void>> Broker::load() {

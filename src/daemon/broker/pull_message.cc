@@ -169,14 +169,22 @@ void answer_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h
   header.max_offset = g.max_offset;
   header.topic_sys_flag = 0;
   header.group_sys_flag = 0;
+  // Extents keep whole pieces of log memory: when too much is kept for peers that are slow, they get copies.
+  const bool pressed = b.store.stats().memory_bytes > 2 * b.store.options().memory_bytes;
   if (g.status == GetMessageStatus::FOUND) {
     b.stats.now.get_found++;
     b.stats.now.get_transferred += g.message_count;
   } else {
     b.stats.now.get_missed++;
   }
-  r.answer<proto::PullMessage>(code_of(g.status, h.queue_offset), header, store::name_of(g.status),
-                               std::move(g.extents), g.byte_count);
+  const ResponseCode code = code_of(g.status, h.queue_offset);
+  if (!pressed)
+    return r.answer<proto::PullMessage>(code, header, store::name_of(g.status), std::move(g.extents),
+                                        g.byte_count);
+  std::string copy;
+  copy.reserve(g.byte_count);
+  for (const store::LogExtent& e : g.extents) copy += as_text(e.bytes());
+  r.answer<proto::PullMessage>(code, header, store::name_of(g.status), copy);
 }
 
 bool answer_reset(Broker& b, Request& r, const proto::PullMessageRequestHeader& h) {
@@ -205,7 +213,10 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
   bool may_wait = (h.sys_flag & flags::suspend) != 0 && wait_ms > 0;
   const int64_t deadline_ns = b.now_ns() + std::min<int64_t>(wait_ms, 3'600'000) * ns_per_ms;
   const int32_t max = std::max(1, h.max_msg_nums);
+  const size_t room = static_cast<size_t>(b.config.maxTransferBytesOnMessageInMemory);
   for (;;) {
+    if (!r.try_take_room(room)) co_await r.take_room(room);
+    if (!r.connection().is_open()) co_return;
     store::GetMessageResult g = co_await b.store.get(h.topic, h.queue_id, h.queue_offset, max, wanted);
     b.offsets.note_pulled(h.consumer_group, h.topic, h.queue_id, g.next_begin_offset);
     bool nothing = code_of(g.status, h.queue_offset) == ResponseCode::PULL_NOT_FOUND &&
@@ -216,6 +227,7 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
         auto kept = co_await b.offsets.kept(commit);
       co_return answer_pull(b, r, h, g);
     }
+    r.give_room_back();
     if (b.store.max_offset(h.topic, h.queue_id) > h.queue_offset) continue;  // it came while we read
     r.give_slot_back();
     PollEnd end = co_await b.long_polling.wait(r.connection(), h.topic, h.queue_id, wanted, deadline_ns);

@@ -346,6 +346,18 @@ TEST(BrokerConfig, LevelsAndCombinations) {
   EXPECT_EQ(errors_of([](rmq::BrokerConfig&) {}), 0u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.brokerIP1 = "a.host"; }), 1u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.messageDelayLevel = "soon"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.memoryLimit = 1 << 20; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.storeMemoryBytes = 1 << 20; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) {
+              c.memoryLimit = 100 << 20;
+              c.storeMemoryBytes = 51 << 20;
+            }),
+            1u);
+  rmq::BrokerConfig small = test_config();
+  small.memoryLimit = 100 << 20;
+  ConfigErrors none;
+  complete_broker_config(small, false, true, none);
+  EXPECT_EQ(store_options_of(small).memory_bytes, 100u << 17) << "an eighth";
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.mappedFileSizeCommitLog = 1'000'001; }), 1u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.maxMessageSize = 1 << 20; }), 1u);
 }

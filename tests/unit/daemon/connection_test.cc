@@ -13,7 +13,7 @@ using proto::ResponseCode;
 using sim::Peer;
 using sim::request_frame;
 
-constexpr int32_t echo = 1, slow = 2, big = 3, extents = 4;
+constexpr int32_t echo = 1, slow = 2, big = 3, extents = 4, big_with_room = 5;
 constexpr size_t big_bytes = 1 << 20;
 
 class TestService : public Service {
@@ -24,6 +24,9 @@ class TestService : public Service {
       co_await wait(r);
       r.reply(ResponseCode::SUCCESS, {}, "slow");
     } else if (r.command.code == big) {
+      r.reply(ResponseCode::SUCCESS, {}, std::string(big_bytes, 'b'));
+    } else if (r.command.code == big_with_room) {
+      if (!r.try_take_room(big_bytes)) co_await r.take_room(big_bytes);
       r.reply(ResponseCode::SUCCESS, {}, std::string(big_bytes, 'b'));
     } else if (r.command.code == extents) {
       answer_extents(r);
@@ -132,6 +135,62 @@ Task<void> overtaken(World& w) {
 }
 TEST(Connection, AWaitingRequestBlocksNobody) {
   simulate(overtaken);
+}
+
+// Peers that take nothing share what there is, and leave the rest to the others.
+Task<void> greedy(World& w) {
+  constexpr uint64_t limit = 32u << 20;
+  w.service.net_memory.set_limit(limit);
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 10; i++) {
+    peers.push_back(co_await w.peer());
+    std::string frames;
+    for (int k = 0; k < 40; k++) frames += request_frame(big_with_room, k);
+    bool sent = co_await peers.back()->send(frames);
+    EXPECT_TRUE(sent);
+  }
+  co_await sleep_for(20 * ns_per_s);
+  EXPECT_GT(w.service.net_memory.unsent_bytes(), limit / 4);
+  EXPECT_LT(w.service.net_memory.unsent_bytes(), limit / 2 + 10 * big_bytes);
+  auto modest = co_await w.peer();
+  auto a = co_await modest->call(request_frame(big_with_room, 1));
+  EXPECT_TRUE(a && a->frame.body_text().size() == big_bytes);
+  for (int k = 0; k < 40; k++) {
+    a = co_await peers[3]->next(60);
+    EXPECT_TRUE(a) << "who begins to take them gets them all: " << k;
+    if (!a) break;
+  }
+  for (auto& p : peers) co_await p->close();
+  co_await modest->close();
+  co_await w.server.stop();
+  EXPECT_EQ(w.service.net_memory.unsent_bytes(), 0u);
+  EXPECT_EQ(w.service.net_memory.request_bytes(), 0u);
+}
+TEST(Connection, PeersThatTakeNothingHaveAShare) {
+  simulate(greedy);
+}
+
+// Unfinished large requests use up the memory for requests: the next one of them goes, small ones are served.
+Task<void> unfinished(World& w) {
+  w.service.net_memory.set_limit(16u << 20);
+  std::vector<std::unique_ptr<Peer>> peers;
+  std::string frame = request_frame(echo, 1, {}, std::string(3u << 20, 'x'));
+  for (int i = 0; i < 4; i++) {
+    peers.push_back(co_await w.peer());
+    co_await peers.back()->send(frame.substr(0, 2'500'000));
+  }
+  co_await sleep_for(ns_per_s);
+  EXPECT_LE(w.service.net_memory.request_bytes(), (8u << 20) + 2'500'000);
+  EXPECT_LT(w.server.connections(), 4u) << "one had to go";
+  EXPECT_GT(w.server.connections(), 1u);
+  auto small = co_await w.peer();
+  auto a = co_await small->call(request_frame(echo, 1, {}, "small"));
+  EXPECT_TRUE(a && a->frame.body_text() == "small");
+  for (auto& p : peers) co_await p->close();
+  co_await small->close();
+}
+TEST(Connection, LargeRequestsHaveALimitTogether) {
+  simulate(unfinished);
 }
 
 Task<void> oneway(World& w) {
