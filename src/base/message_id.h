@@ -29,6 +29,8 @@ struct MessageId {
   X(changes_replayed,      "3a6d1f0be2e94c0f9d0a7c1a5b7e0207", "changes-replayed")                      \
   X(changes_foreign,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0208", "changes-foreign")                       \
   X(store_quarantined,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0209", "store-quarantined")                     \
+  X(store_index_damaged,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0211", "store-index-damaged")                   \
+  X(store_index_failed,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0212", "store-index-failed")                    \
   X(peer_malformed_frame,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0301", "peer-malformed-frame")                  \
   X(peer_limit,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0302", "peer-limit")                            \
   X(peer_idle,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0303", "peer-idle")                             \

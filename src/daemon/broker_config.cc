@@ -6,6 +6,7 @@
 #include "base/memory_limit.h"
 #include "daemon/broker/schedule.h"
 #include "daemon/service_manager.h"
+#include "store/index_format.h"
 #include "uring/io.h"
 
 namespace rmq {
@@ -28,6 +29,10 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
     errors.push_back("'mappedFileSizeConsumeQueue' must be a multiple of 20");
   if (c.maxMessageSize + 65'536 > c.mappedFileSizeCommitLog)
     errors.push_back("'maxMessageSize' and 64 KiB must fit into a CommitLog file (mappedFileSizeCommitLog)");
+  // RocketMQ computes the size of the file in 32 bits.
+  if (store::IndexLayout l{static_cast<uint32_t>(c.maxHashSlotNum), static_cast<uint32_t>(c.maxIndexNum)};
+      l.file_bytes() > INT32_MAX)
+    errors.push_back("an index file of 'maxHashSlotNum' and 'maxIndexNum' would be larger than 2 GiB");
   if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels)
     errors.push_back(levels.error().where);
   bool v6 = c.brokerIP1.find(':') != std::string::npos;
@@ -90,6 +95,10 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.transfer_count_on_disk = static_cast<uint32_t>(c.maxTransferCountOnMessageInDisk);
   o.transfer_bytes_on_disk = static_cast<uint32_t>(c.maxTransferBytesOnMessageInDisk);
   o.sync_flush_timeout_ms = static_cast<uint32_t>(c.syncFlushTimeout);
+  o.index = c.messageIndexEnable;
+  o.index_safe = c.messageIndexSafe;
+  o.index_slots = static_cast<uint32_t>(c.maxHashSlotNum);
+  o.index_entries = static_cast<uint32_t>(c.maxIndexNum);
   return o;
 }
 

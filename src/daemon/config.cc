@@ -101,6 +101,35 @@ const ConfigKey<B> broker_keys[] = {
      8 << 20,
      {},
      true},
+    {"messageIndexEnable", &B::messageIndexEnable,
+     "Messages can be looked up by key. What was stored while it was off is indexed when it is on again."},
+    {"messageIndexSafe", &B::messageIndexSafe,
+     "At the start, serve only when the index is complete. It becomes complete in any case; false: behind "
+     "the "
+     "scenes, after a crash, while look-ups wait for it up to two seconds."},
+    {"maxHashSlotNum", &B::maxHashSlotNum,
+     "Hash slots of an index file. While messages come, the table of the newest file takes 4 bytes of memory "
+     "a "
+     "slot. When it is changed the index is made again from the CommitLog.",
+     1'000, 100'000'000},
+    {"maxIndexNum", &B::maxIndexNum,
+     "Keys in an index file, of 20 bytes each. When it is changed the index is made again from the "
+     "CommitLog.",
+     1'000, 80'000'000},
+    {"maxMsgsNumBatch",
+     &B::maxMsgsNumBatch,
+     "Most messages in the answer to a look-up by key.",
+     1,
+     1024,
+     {},
+     true},
+    {"defaultQueryMaxNum",
+     &B::defaultQueryMaxNum,
+     "Most messages in the answer to a look-up by unique key.",
+     1,
+     1024,
+     {},
+     true},
     {"autoCreateTopicEnable", &B::autoCreateTopicEnable,
      "A send to an unknown topic creates it, after the pattern of "
      "the default topic (TBW102)."},

@@ -37,6 +37,12 @@ struct BrokerConfig {
   int64_t maxTransferBytesOnMessageInMemory = 262'144;
   int64_t maxTransferCountOnMessageInDisk = 8;
   int64_t maxTransferBytesOnMessageInDisk = 65'536;
+  bool messageIndexEnable = true;
+  bool messageIndexSafe = false;
+  int64_t maxHashSlotNum = 5'000'000;
+  int64_t maxIndexNum = 20'000'000;
+  int64_t maxMsgsNumBatch = 64;
+  int64_t defaultQueryMaxNum = 32;
 
   bool autoCreateTopicEnable = true;
   int64_t defaultTopicQueueNums = 8;

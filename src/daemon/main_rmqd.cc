@@ -61,6 +61,16 @@ class StopOnFailure : public store::FailureListener {
     failed = true;
     stop_.set();
   }
+  void on_index_damaged(const char* reason) override {
+    log(LogLevel::warning, ids::store_index_damaged,
+        "the index of message keys is made again from the CommitLog, as far as it is damaged",
+        {{"REASON", reason}});
+  }
+  void on_index_failed(const Error& e) override {
+    log(LogLevel::error, ids::store_index_failed,
+        "the index of message keys cannot be read or written: look-ups find nothing until it works again",
+        {{"REASON", to_string(e)}});
+  }
   bool failed = false;
 
  private:

@@ -60,12 +60,14 @@ struct QueryMessageRequestHeader {
   int64_t begin_timestamp = 0;
   int64_t end_timestamp = 0;
   std::optional<bool> unique_key_query;
+  std::optional<std::string_view> index_type;  // from 5.5 on: "K", "U" or "T"
   static constexpr auto fields = describe(
       field("topic", &QueryMessageRequestHeader::topic, Resource::topic),
       field("key", &QueryMessageRequestHeader::key), field("maxNum", &QueryMessageRequestHeader::max_num),
       field("beginTimestamp", &QueryMessageRequestHeader::begin_timestamp),
       field("endTimestamp", &QueryMessageRequestHeader::end_timestamp),
-      field("_UNIQUE_KEY_QUERY", &QueryMessageRequestHeader::unique_key_query));
+      field("_UNIQUE_KEY_QUERY", &QueryMessageRequestHeader::unique_key_query),
+      field("indexType", &QueryMessageRequestHeader::index_type));
 };
 
 struct QueryMessageResponseHeader {

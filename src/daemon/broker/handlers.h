@@ -16,6 +16,8 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
 Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
 Task<void> lite_pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
 Task<void> view_message_by_id(Broker& b, Request& r, proto::ViewMessageRequestHeader h);
+// query_message.cc
+Task<void> query_message(Broker& b, Request& r, proto::QueryMessageRequestHeader h);
 // offsets.cc
 Task<void> query_consumer_offset(Broker& b, Request& r, proto::QueryConsumerOffsetRequestHeader h);
 Task<void> update_consumer_offset(Broker& b, Request& r, proto::UpdateConsumerOffsetRequestHeader h);

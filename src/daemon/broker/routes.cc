@@ -19,6 +19,7 @@ using Served = RouteList<
     Route<PullMessage, pull_message>,                    //
     Route<LitePullMessage, lite_pull_message>,           //
     Route<ViewMessageById, view_message_by_id>,          //
+    Route<QueryMessage, query_message>,                  //
     // offsets
     Route<QueryConsumerOffset, query_consumer_offset>,           //
     Route<UpdateConsumerOffset, update_consumer_offset>,         //
@@ -72,10 +73,10 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
                              ResetConsumerOffsetInBroker, AdjustConsumerThreadPool, WhoConsumeTheMessage,
                              RegisterFilterServer, RegisterMessageFilterClass, GetClientConfig>;
 
-// To come: look-ups by key, transactions, POP, assignment, request-reply, replication, access control and the
+// To come: transactions, POP, assignment, request-reply, replication, access control and the
 // rest of the admin requests.
 using ToCome = CommandList<
-    QueryMessage, SendReplyMessage, SendReplyMessageV2, RecallMessage, QueryAssignment, SetMessageRequestMode,
+    SendReplyMessage, SendReplyMessageV2, RecallMessage, QueryAssignment, SetMessageRequestMode,
     EndTransaction, ResumeCheckHalfMessage, ConsumeMessageDirectly, NotifyMinBrokerIdChange,
     UpdateAndCreateTopicList, UpdateAndCreateStaticTopic, DeleteTopicInBrokerList, CleanUnusedTopic,
     CleanExpiredConsumequeue, DeleteExpiredCommitlog, QueryConsumeQueue, QueryConsumeTimeSpan,

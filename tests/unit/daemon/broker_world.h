@@ -27,6 +27,8 @@ inline BrokerConfig test_config() {
   c.mappedFileSizeCommitLog = 1 << 20;
   c.mappedFileSizeConsumeQueue = 20'000;
   c.maxMessageSize = 100'000;
+  c.maxHashSlotNum = 1000;
+  c.maxIndexNum = 10'000;
   return c;
 }
 
