@@ -94,6 +94,7 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.transfer_bytes_in_memory = static_cast<uint32_t>(c.maxTransferBytesOnMessageInMemory);
   o.transfer_count_on_disk = static_cast<uint32_t>(c.maxTransferCountOnMessageInDisk);
   o.transfer_bytes_on_disk = static_cast<uint32_t>(c.maxTransferBytesOnMessageInDisk);
+  if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel)) o.delay_level_ms = levels->delay_ms;
   o.sync_flush_timeout_ms = static_cast<uint32_t>(c.syncFlushTimeout);
   o.index = c.messageIndexEnable;
   o.index_safe = c.messageIndexSafe;

@@ -141,7 +141,8 @@ Task<std::unique_ptr<store::MessageStore>> open_store(const Environment& e, int&
   const Error& why = opened.error();
   log(LogLevel::error, ids::start_failed, "the store cannot be opened",
       {{"DIRECTORY", e.config.storePathRootDir}, {"REASON", to_string(why)}});
-  code = why.code == Errc::corrupt ? exit_code::data_error : exit_code::io_error;
+  bool not_for_us = why.code == Errc::corrupt || why.code == Errc::unsupported;
+  code = not_for_us ? exit_code::data_error : exit_code::io_error;
   co_return nullptr;
 }
 

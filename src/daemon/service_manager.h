@@ -15,7 +15,7 @@ namespace exit_code {
 inline constexpr int ok = 0;
 inline constexpr int failure = 1;
 inline constexpr int usage = 64;        // EX_USAGE: the command line
-inline constexpr int data_error = 65;   // EX_DATAERR: a damaged store
+inline constexpr int data_error = 65;   // EX_DATAERR: a damaged store, or one of another kind
 inline constexpr int unavailable = 69;  // EX_UNAVAILABLE: the kernel lacks something
 inline constexpr int io_error = 74;     // EX_IOERR
 inline constexpr int config = 78;       // EX_CONFIG; systemd does not start us again then

@@ -1,64 +1,8 @@
 #include "store/checkpoint.h"
 
 #include <array>
-#include <cstring>
-
-#include "base/crc.h"
 
 namespace rmq::store {
-
-namespace {
-
-constexpr std::string_view magic = "RMQDCKPT";
-constexpr std::string_view abort_text = "rmqd";  // RocketMQ writes its process id, and never reads it
-constexpr uint32_t version = 1;
-constexpr size_t body_at = 16;  // magic 8, version 4, CRC 4
-constexpr size_t body_bytes = 8 + 4 + 8 * 7;
-
-uint32_t crc_of(Bytes slot) {
-  return crc32(slot.subspan(body_at, body_bytes));
-}
-
-}  // namespace
-
-void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot) {
-  check(slot.size() == own_checkpoint_slot_bytes);
-  std::memset(slot.data(), 0, slot.size());
-  ByteWriter w(slot.subspan(body_at));
-  w.put<uint64_t>(c.sequence);
-  w.put<uint32_t>((c.clean ? 1u : 0u) | (c.sync_flush ? 2u : 0u));
-  w.put<int64_t>(c.queues_durable);
-  w.put<int64_t>(c.log_durable);
-  w.put<int64_t>(c.zeroed_to);
-  w.put<uint64_t>(c.queue_count);
-  w.put<uint64_t>(c.queue_units);
-  w.put<int64_t>(c.store_timestamp_ms);
-  w.put<int64_t>(0);
-  check(w.position() == body_bytes);
-  ByteWriter head(slot);
-  head.put_text(magic);
-  head.put<uint32_t>(version);
-  head.put<uint32_t>(crc_of(slot));
-}
-
-std::optional<OwnCheckpoint> decode_checkpoint(Bytes slot) {
-  if (slot.size() != own_checkpoint_slot_bytes) return std::nullopt;
-  ByteReader r(slot);
-  bool known = r.text(magic.size()) == magic && r.get<uint32_t>() == version;
-  if (!known || r.get<uint32_t>() != crc_of(slot)) return std::nullopt;
-  OwnCheckpoint c;
-  c.sequence = r.get<uint64_t>();
-  uint32_t flags = r.get<uint32_t>();
-  c.clean = (flags & 1) != 0;
-  c.sync_flush = (flags & 2) != 0;
-  c.queues_durable = r.get<int64_t>();
-  c.log_durable = r.get<int64_t>();
-  c.zeroed_to = r.get<int64_t>();
-  c.queue_count = r.get<uint64_t>();
-  c.queue_units = r.get<uint64_t>();
-  c.store_timestamp_ms = r.get<int64_t>();
-  return c;
-}
 
 CheckpointFiles::CheckpointFiles(Disk& disk, std::string root) : disk_(disk), root_(std::move(root)) {}
 
@@ -86,11 +30,11 @@ Task<Result<void>> CheckpointFiles::look_at_abort() {
   if (!f && f.error().code == Errc::not_found) co_return Result<void>();
   if (!f) co_return std::unexpected(f.error());
   abort_exists_ = true;
-  std::array<std::byte, abort_text.size() + 1> buf;
+  std::array<std::byte, own_abort_text.size() + 1> buf;
   auto n = co_await (*f)->read(0, buf);
   co_await (*f)->close();
   if (!n) co_return std::unexpected(n.error());
-  abort_is_ours_ = as_text(Bytes(buf).first(*n)) == abort_text;
+  abort_is_ours_ = as_text(Bytes(buf).first(*n)) == own_abort_text;
   co_return Result<void>();
 }
 
@@ -114,13 +58,7 @@ Task<Result<void>> CheckpointFiles::load_java() {
   std::vector<std::byte> buf(java_checkpoint_bytes);
   CO_TRY_VAR(n, co_await java_file_->read(0, buf));
   if (n != buf.size()) co_return fail(Errc::io, "checkpoint is too short");
-  ByteReader r{Bytes(buf)};
-  JavaCheckpoint j;
-  j.physic_msg_timestamp = r.get<int64_t>();
-  j.logics_msg_timestamp = r.get<int64_t>();
-  j.index_msg_timestamp = r.get<int64_t>();
-  j.master_flushed_offset = r.get<int64_t>();
-  j.confirm_phy_offset = r.get<int64_t>();
+  JavaCheckpoint j = decode_java_checkpoint(buf);
   if (j.physic_msg_timestamp > 0) java_ = j;
   co_return Result<void>();
 }
@@ -134,7 +72,7 @@ Task<Result<void>> CheckpointFiles::load() {
 Task<Result<void>> CheckpointFiles::mark_running() {
   auto f = co_await disk_.open(root_ + "/abort", {.write = true, .create = true, .truncate = true});
   if (!f) co_return std::unexpected(f.error());
-  iovec v{const_cast<char*>(abort_text.data()), abort_text.size()};
+  iovec v{const_cast<char*>(own_abort_text.data()), own_abort_text.size()};
   auto r = co_await (*f)->write(0, std::span(&v, 1), Durability::on_media);
   co_await (*f)->close();
   if (r) r = co_await disk_.sync_dir(root_);
@@ -148,12 +86,7 @@ Task<Result<void>> CheckpointFiles::mark_stopped() {
 
 Task<Result<void>> CheckpointFiles::save(OwnCheckpoint own, JavaCheckpoint java) {
   std::array<std::byte, java_checkpoint_bytes> j{};
-  ByteWriter w(j);
-  w.put<int64_t>(java.physic_msg_timestamp);
-  w.put<int64_t>(java.logics_msg_timestamp);
-  w.put<int64_t>(java.index_msg_timestamp);
-  w.put<int64_t>(java.master_flushed_offset);
-  w.put<int64_t>(java.confirm_phy_offset);
+  encode_java_checkpoint(java, j);
   iovec v{j.data(), j.size()};
   // RocketMQ is content with an older one: it only begins earlier then.
   CO_TRY(co_await java_file_->write(0, std::span(&v, 1), Durability::none));

@@ -11,37 +11,11 @@
 #include <optional>
 #include <string>
 
+#include "store/format.h"
 #include "store/types.h"
 #include "uring/task.h"
 
 namespace rmq::store {
-
-struct OwnCheckpoint {
-  uint64_t sequence = 0;
-  bool clean = false;              // written by an orderly stop: the log ends at queues_durable
-  bool sync_flush = false;         // the writer confirmed only what was on stable storage
-  int64_t queues_durable = 0;      // physical offset; the log is durable up to there as well
-  int64_t log_durable = 0;         // at least queues_durable
-  int64_t zeroed_to = 0;           // the log's files are written up to here, with zeros behind the log's end
-  uint64_t queue_count = 0;        // queues with units of records below queues_durable
-  uint64_t queue_units = 0;        // sum of their max offsets
-  int64_t store_timestamp_ms = 0;  // no record below queues_durable is newer
-};
-
-// RocketMQ's StoreCheckpoint.
-struct JavaCheckpoint {
-  int64_t physic_msg_timestamp = 0;
-  int64_t logics_msg_timestamp = 0;
-  int64_t index_msg_timestamp = 0;
-  int64_t master_flushed_offset = 0;
-  int64_t confirm_phy_offset = 0;
-};
-
-inline constexpr size_t own_checkpoint_slot_bytes = 4096;
-inline constexpr size_t java_checkpoint_bytes = 4096;
-
-void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot);  // own_checkpoint_slot_bytes
-std::optional<OwnCheckpoint> decode_checkpoint(Bytes slot);         // nothing: not valid
 
 class CheckpointFiles {
  public:

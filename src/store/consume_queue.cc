@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/limits.h"
 
 namespace rmq::store {
 
@@ -14,22 +13,6 @@ void release_topic(Topic* t) {
   if (--t->refs == 0) delete t;
 }
 }  // namespace
-
-bool legal_topic(std::string_view name) {
-  bool dots = name == "." || name == "..";
-  return !name.empty() && name.size() <= limits::long_topic_bytes_max && !dots &&
-         name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
-}
-
-void encode_unit(std::byte* to, const QueueUnit& u) {
-  store_be<int64_t>(to, u.physical_offset);
-  store_be<int32_t>(to + 8, u.bytes);
-  store_be<int64_t>(to + 12, u.tags_code);
-}
-
-QueueUnit decode_unit(const std::byte* from) {
-  return {load_be<int64_t>(from), load_be<int32_t>(from + 8), load_be<int64_t>(from + 12)};
-}
 
 QueueRef::~QueueRef() {
   if (q_ == nullptr || --q_->refs != 0) return;

@@ -14,21 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "store/format.h"
 #include "store/types.h"
 
 namespace rmq::store {
-
-inline constexpr size_t unit_bytes = 20;  // physical offset 8, size 4, tags code 8
-inline constexpr int32_t blank_unit_size = 0x7fffffff;
-
-void encode_unit(std::byte* to, const QueueUnit& u);
-QueueUnit decode_unit(const std::byte* from);
-inline bool is_blank(const QueueUnit& u) {
-  return u.physical_offset == 0 && u.bytes == blank_unit_size;
-}
-
-// Fit to be the name of a directory. (What characters a topic may have is the broker's rule.)
-bool legal_topic(std::string_view name);
 
 struct Topic;
 

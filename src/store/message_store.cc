@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "proto/record.h"
+#include "store/foreign.h"
 #include "store/recovery.h"
 #include "store/store_impl.h"
 
@@ -116,6 +117,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   if (options_.consume_queue_file_units == 0)
     co_return rmq::fail(Errc::bad_input, "mappedFileSizeConsumeQueue is less than one unit");
   int64_t began_ns = Loop::current().clock().mono_ns();
+  CO_TRY(co_await refuse_foreign(disk_, options_.root));
   CO_TRY(co_await disk_.make_dirs(options_.root));
   CO_TRY(co_await disk_.make_dirs(options_.commit_log_dir));
   CO_TRY(co_await disk_.make_dirs(options_.root + "/consumequeue"));

@@ -1,6 +1,5 @@
 // Finding out at the start what the ConsumeQueue files hold.
 #include <algorithm>
-#include <charconv>
 
 #include "base/check.h"
 #include "store/queue_files.h"
@@ -18,11 +17,6 @@ struct QueueFiles::Listed {
 
 namespace {
 constexpr size_t load_workers = 16;
-
-bool parse_queue_id(std::string_view s, int32_t& id) {
-  auto [end, err] = std::from_chars(s.data(), s.data() + s.size(), id);
-  return err == std::errc() && end == s.data() + s.size() && id >= 0;
-}
 }  // namespace
 
 Task<Result<QueueUnit>> QueueFiles::read_unit(ConsumeQueue& q, int64_t offset) {

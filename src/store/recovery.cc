@@ -73,6 +73,7 @@ Task<Result<Bytes>> LogWalker::view(uint64_t physical, size_t bytes) {
 Recovery::Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
                    QueueFiles& files, CheckpointFiles& checkpoint, RecoveryProgress* progress)
     : disk_(disk),
+      options_(o),
       root_(o.root),
       damaged_log_(o.damaged_log),
       stats_(stats),
@@ -157,7 +158,8 @@ Task<Result<void>> Recovery::dispatch(const proto::RecordView& v) {
     if (rebuild_wanted_) co_return Result<void>();
     q = &table_.get_or_create(v.topic, v.queue_id);
   }
-  table_.push(*q, {v.physical_offset, static_cast<int32_t>(v.size), v.tags_code()});
+  int64_t tags_code = unit_tags_code(v, options_.delay_level_ms);
+  table_.push(*q, {v.physical_offset, static_cast<int32_t>(v.size), tags_code});
   q->next_offset = q->max_offset;
   files_.note_unwritten(*q);
   co_return Result<void>();

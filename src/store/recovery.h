@@ -85,6 +85,7 @@ class Recovery {
   Task<Result<void>> overwrite(uint64_t physical, Bytes bytes);
 
   Disk& disk_;
+  const StoreOptions& options_;
   const std::string root_;
   const DamagedLog damaged_log_;
   StoreStats& stats_;

@@ -1,23 +1,10 @@
 #include "store/segments.h"
 
-#include <charconv>
 #include <vector>
 
 #include "base/check.h"
 
 namespace rmq::store {
-
-std::string file_name_20(uint64_t offset) {
-  std::string s(20, '0');
-  for (size_t i = 20; offset != 0; offset /= 10) s[--i] = static_cast<char>('0' + offset % 10);
-  return s;
-}
-
-bool parse_file_name_20(std::string_view name, uint64_t& offset) {
-  if (name.size() != 20) return false;
-  auto [end, err] = std::from_chars(name.data(), name.data() + name.size(), offset);
-  return err == std::errc() && end == name.data() + name.size();
-}
 
 SegmentSet::SegmentSet(Disk& disk, std::string dir, uint64_t file_bytes, StoreStats& stats)
     : disk_(disk), dir_(std::move(dir)), file_bytes_(file_bytes), stats_(stats) {}

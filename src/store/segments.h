@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "store/format.h"
 #include "store/types.h"
 #include "uring/task.h"
 
@@ -17,9 +18,6 @@ struct Segment {
   std::unique_ptr<File> file;
   uint64_t data_end = UINT64_MAX;  // behind the blank record; not yet sealed: UINT64_MAX
 };
-
-std::string file_name_20(uint64_t offset);  // "00000000001073741824"
-bool parse_file_name_20(std::string_view name, uint64_t& offset);
 
 class SegmentSet {
  public:

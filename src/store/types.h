@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "store/format.h"
 #include "uring/io.h"
 
 namespace rmq::store {
@@ -58,6 +59,8 @@ struct StoreOptions {
   uint32_t index_slots = 5'000'000;      // maxHashSlotNum
   uint32_t index_entries = 20'000'000;   // maxIndexNum, of one file
   uint32_t index_idle_ms = 10'000;       // slots of the index that nobody touched so long leave the memory
+  // messageDelayLevel, from level 1 on: recovery makes the units of SCHEDULE_TOPIC_XXXX with it.
+  std::vector<int64_t> delay_level_ms;
 };
 
 // In RocketMQ's order: the numbers are not on the wire, the names are.
@@ -232,13 +235,6 @@ class RecoveryProgress {
   virtual void on_damage(int64_t physical_offset, int64_t next_valid_offset) = 0;
   // DamagedLog::QUARANTINE: [from, to) was set aside in <root>/quarantine.
   virtual void on_quarantine(int64_t from, int64_t to) = 0;
-};
-
-// One unit of a ConsumeQueue.
-struct QueueUnit {
-  int64_t physical_offset = 0;
-  int32_t bytes = 0;
-  int64_t tags_code = 0;
 };
 
 // Counts by powers of two: bucket i holds values in [2^(i-1), 2^i) microseconds, bucket 0 those below 1.

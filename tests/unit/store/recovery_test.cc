@@ -105,6 +105,36 @@ TEST(Recovery, StaleRecordsAreNotResurrected) {
   });
 }
 
+// The tags code of a delayed message is the time to deliver it, also when its unit is made again.
+TEST(Recovery, DelayedMessagesKeepTheirTime) {
+  Machine m;
+  m.options.delay_level_ms = {1'000, 5'000, 600'000};
+  static std::vector<int64_t> stored_ms;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        for (const char* level : {"3", "99", "0"}) {
+          std::string properties =
+              "TAGS\x01red\x02"
+              "DELAY\x01" +
+              std::string(level) + "\x02";
+          MessageIn in = Ctx::message("SCHEDULE_TOPIC_XXXX", 2, "late", properties);
+          in.tags_code = 7;
+          auto r = co_await c.store->put(in);
+          stored_ms.push_back(r.store_timestamp_ms);
+        }
+      },
+      End::stop);
+  m.remove_files("consumequeue");
+  m.run([](Ctx& c) -> Task<void> {
+    for (int64_t offset = 0; offset < 3; offset++) {
+      auto u = co_await c.store->queue_unit("SCHEDULE_TOPIC_XXXX", 2, offset);
+      CO_ASSERT(u.has_value());
+      int64_t late = stored_ms[static_cast<size_t>(offset)] + 600'000;
+      EXPECT_EQ(u->tags_code, offset == 2 ? proto::tags_code_of("red") : late);
+    }
+  });
+}
+
 // The record's end is in another sector than its CRC: the last bytes of the properties are missing.
 TEST(Recovery, TornPropertiesAreCut) {
   Machine m;

@@ -1,0 +1,157 @@
+#include "store/format.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/crc.h"
+#include "base/limits.h"
+
+namespace rmq::store {
+
+// ---- file names --------------------------------------------------------------------------------------
+
+std::string file_name_20(uint64_t offset) {
+  std::string s(20, '0');
+  for (size_t i = 20; offset != 0; offset /= 10) s[--i] = static_cast<char>('0' + offset % 10);
+  return s;
+}
+
+bool parse_file_name_20(std::string_view name, uint64_t& offset) {
+  if (name.size() != 20) return false;
+  auto [end, err] = std::from_chars(name.data(), name.data() + name.size(), offset);
+  return err == std::errc() && end == name.data() + name.size();
+}
+
+bool legal_topic(std::string_view name) {
+  bool dots = name == "." || name == "..";
+  return !name.empty() && name.size() <= limits::long_topic_bytes_max && !dots &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+}
+
+bool parse_queue_id(std::string_view name, int32_t& id) {
+  auto [end, err] = std::from_chars(name.data(), name.data() + name.size(), id);
+  return err == std::errc() && end == name.data() + name.size() && id >= 0;
+}
+
+bool may_hold_rocksdb_config(std::string_view config_dir) {
+  return config_dir != "users" && config_dir != "acls";
+}
+
+bool is_dledger_dir(std::string_view name) {
+  return name.starts_with("dledger-");
+}
+
+// ---- units -------------------------------------------------------------------------------------------
+
+void encode_unit(std::byte* to, const QueueUnit& u) {
+  store_be<int64_t>(to, u.physical_offset);
+  store_be<int32_t>(to + 8, u.bytes);
+  store_be<int64_t>(to + 12, u.tags_code);
+}
+
+QueueUnit decode_unit(const std::byte* from) {
+  return {load_be<int64_t>(from), load_be<int32_t>(from + 8), load_be<int64_t>(from + 12)};
+}
+
+int64_t unit_tags_code(const proto::RecordView& r, std::span<const int64_t> delay_level_ms) {
+  if (r.topic != schedule_topic || delay_level_ms.empty()) return r.tags_code();
+  auto text = r.property(proto::prop::DELAY);
+  if (!text) return r.tags_code();
+  int64_t level = 0;
+  auto [end, err] = std::from_chars(text->data(), text->data() + text->size(), level);
+  if (err != std::errc() || end != text->data() + text->size() || level <= 0) return r.tags_code();
+  auto last = static_cast<int64_t>(delay_level_ms.size());
+  return r.store_timestamp_ms + delay_level_ms[static_cast<size_t>(std::min(level, last) - 1)];
+}
+
+// ---- checkpoints -------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::string_view magic = "RMQDCKPT";
+constexpr uint32_t version = 1;
+constexpr size_t body_at = 16;  // magic 8, version 4, CRC 4
+constexpr size_t body_bytes = 8 + 4 + 8 * 7;
+
+uint32_t crc_of(Bytes slot) {
+  return crc32(slot.subspan(body_at, body_bytes));
+}
+
+// The version of a slot that is whole; every version keeps the place of magic, version and CRC, and what
+// the CRC covers. 0: it is not whole.
+uint32_t version_of(Bytes slot) {
+  if (slot.size() != own_checkpoint_slot_bytes) return 0;
+  ByteReader r(slot);
+  if (r.text(magic.size()) != magic) return 0;
+  uint32_t v = r.get<uint32_t>();
+  return r.get<uint32_t>() == crc_of(slot) ? v : 0;
+}
+
+}  // namespace
+
+void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot) {
+  check(slot.size() == own_checkpoint_slot_bytes);
+  std::memset(slot.data(), 0, slot.size());
+  ByteWriter w(slot.subspan(body_at));
+  w.put<uint64_t>(c.sequence);
+  w.put<uint32_t>((c.clean ? 1u : 0u) | (c.sync_flush ? 2u : 0u));
+  w.put<int64_t>(c.queues_durable);
+  w.put<int64_t>(c.log_durable);
+  w.put<int64_t>(c.zeroed_to);
+  w.put<uint64_t>(c.queue_count);
+  w.put<uint64_t>(c.queue_units);
+  w.put<int64_t>(c.store_timestamp_ms);
+  w.put<int64_t>(0);
+  check(w.position() == body_bytes);
+  ByteWriter head(slot);
+  head.put_text(magic);
+  head.put<uint32_t>(version);
+  head.put<uint32_t>(crc_of(slot));
+}
+
+std::optional<OwnCheckpoint> decode_checkpoint(Bytes slot) {
+  if (version_of(slot) != version) return std::nullopt;
+  ByteReader r(slot.subspan(body_at));
+  OwnCheckpoint c;
+  c.sequence = r.get<uint64_t>();
+  uint32_t flags = r.get<uint32_t>();
+  c.clean = (flags & 1) != 0;
+  c.sync_flush = (flags & 2) != 0;
+  c.queues_durable = r.get<int64_t>();
+  c.log_durable = r.get<int64_t>();
+  c.zeroed_to = r.get<int64_t>();
+  c.queue_count = r.get<uint64_t>();
+  c.queue_units = r.get<uint64_t>();
+  c.store_timestamp_ms = r.get<int64_t>();
+  return c;
+}
+
+bool is_later_checkpoint(Bytes slot) {
+  return version_of(slot) > version;
+}
+
+void encode_java_checkpoint(const JavaCheckpoint& c, MutableBytes file) {
+  check(file.size() == java_checkpoint_bytes);
+  std::memset(file.data(), 0, file.size());
+  ByteWriter w(file);
+  w.put<int64_t>(c.physic_msg_timestamp);
+  w.put<int64_t>(c.logics_msg_timestamp);
+  w.put<int64_t>(c.index_msg_timestamp);
+  w.put<int64_t>(c.master_flushed_offset);
+  w.put<int64_t>(c.confirm_phy_offset);
+}
+
+JavaCheckpoint decode_java_checkpoint(Bytes file) {
+  ByteReader r(file);
+  JavaCheckpoint j;
+  j.physic_msg_timestamp = r.get<int64_t>();
+  j.logics_msg_timestamp = r.get<int64_t>();
+  j.index_msg_timestamp = r.get<int64_t>();
+  j.master_flushed_offset = r.get<int64_t>();
+  j.confirm_phy_offset = r.get<int64_t>();
+  return j;
+}
+
+}  // namespace rmq::store

@@ -1,0 +1,106 @@
+// The bytes of the store's small structures: file names, ConsumeQueue units, both checkpoints. Pure functions
+// over memory: the broker's store, which reads and writes through the ring, and the offline tools
+// (store/offline), which read with plain calls, share them. The record is proto/record.h. docs/formats.md
+// has the layouts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "proto/record.h"
+
+namespace rmq::store {
+
+// ---- file names
+
+std::string file_name_20(uint64_t offset);  // "00000000001073741824"
+bool parse_file_name_20(std::string_view name, uint64_t& offset);
+
+// Fit to be the name of a directory. (What characters a topic may have is the broker's rule.)
+bool legal_topic(std::string_view name);
+// The name of a queue's directory: a number without sign.
+bool parse_queue_id(std::string_view name, int32_t& id);
+
+// ---- ConsumeQueue units
+
+inline constexpr size_t unit_bytes = 20;  // physical offset 8, size 4, tags code 8
+inline constexpr int32_t blank_unit_size = 0x7fffffff;
+
+// One unit of a ConsumeQueue.
+struct QueueUnit {
+  int64_t physical_offset = 0;
+  int32_t bytes = 0;
+  int64_t tags_code = 0;
+  bool operator==(const QueueUnit&) const = default;
+};
+
+void encode_unit(std::byte* to, const QueueUnit& u);
+QueueUnit decode_unit(const std::byte* from);
+// Filling before the first unit of a queue that begins within a file.
+inline bool is_blank(const QueueUnit& u) {
+  return u.physical_offset == 0 && u.bytes == blank_unit_size;
+}
+
+inline constexpr std::string_view schedule_topic = "SCHEDULE_TOPIC_XXXX";
+// The tags code that a record's unit has: the hash of its TAGS. Of a delayed message in SCHEDULE_TOPIC_XXXX,
+// with `delay_level_ms` by level from 1 on, the time to deliver it; no levels: the hash, too.
+int64_t unit_tags_code(const proto::RecordView& r, std::span<const int64_t> delay_level_ms);
+
+// ---- checkpoints
+
+// What our recovery may rely on; one slot of rmqd.checkpoint.
+struct OwnCheckpoint {
+  uint64_t sequence = 0;
+  bool clean = false;              // written by an orderly stop: the log ends at queues_durable
+  bool sync_flush = false;         // the writer confirmed only what was on stable storage
+  int64_t queues_durable = 0;      // physical offset; the log is durable up to there as well
+  int64_t log_durable = 0;         // at least queues_durable
+  int64_t zeroed_to = 0;           // the log's files are written up to here, with zeros behind the log's end
+  uint64_t queue_count = 0;        // queues with units of records below queues_durable
+  uint64_t queue_units = 0;        // sum of their max offsets
+  int64_t store_timestamp_ms = 0;  // no record below queues_durable is newer
+};
+
+// RocketMQ's StoreCheckpoint.
+struct JavaCheckpoint {
+  int64_t physic_msg_timestamp = 0;
+  int64_t logics_msg_timestamp = 0;
+  int64_t index_msg_timestamp = 0;
+  int64_t master_flushed_offset = 0;
+  int64_t confirm_phy_offset = 0;
+};
+
+inline constexpr size_t own_checkpoint_slot_bytes = 4096;
+inline constexpr size_t java_checkpoint_bytes = 4096;
+// What `abort` holds while rmqd runs; RocketMQ writes its process id, and never reads it.
+inline constexpr std::string_view own_abort_text = "rmqd";
+
+void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot);  // own_checkpoint_slot_bytes
+std::optional<OwnCheckpoint> decode_checkpoint(Bytes slot);         // nothing: not valid
+// A whole slot of a later version of rmqd: its CRC fits, its number is not ours. Who opens such a store may
+// break it.
+bool is_later_checkpoint(Bytes slot);
+
+void encode_java_checkpoint(const JavaCheckpoint& c, MutableBytes file);  // java_checkpoint_bytes
+JavaCheckpoint decode_java_checkpoint(Bytes file);
+
+// ---- stores that are not for us
+
+// RocksDB keeps a file CURRENT in each of its directories. In which directories below the root we look, and
+// what it means there; of config/ every other directory counts too, but for those of access control.
+inline constexpr std::string_view rocksdb_file = "CURRENT";
+inline constexpr std::string_view rocksdb_queue_dirs[] = {"consumequeue", "consumequeue_rocksdb"};
+inline constexpr const char* rocksdb_queues_reason =
+    "its ConsumeQueues are in RocksDB (storeType=defaultRocksDB), which rmqd does not read";
+inline constexpr const char* rocksdb_config_reason =
+    "its topics, groups and offsets are in RocksDB (storeType=defaultRocksDB), which rmqd does not read";
+inline constexpr const char* dledger_reason = "its CommitLog is one of DLedger, which rmqd does not read";
+inline constexpr const char* later_version_reason = "a later version of rmqd wrote it";
+bool may_hold_rocksdb_config(std::string_view config_dir);  // the name of a directory in config/
+bool is_dledger_dir(std::string_view name);                 // ... in the root
+
+}  // namespace rmq::store
