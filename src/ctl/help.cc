@@ -120,7 +120,8 @@ std::string help_overview() {
   out += option_lines(options);
   out +=
       "\n\"rmqctl help VERB\" tells more about one. Exit codes: 0 done, 1 a server refused,\n"
-      "64 wrong usage, 65 malformed input, 69 no server could be reached.\n";
+      "2 a store is damaged, 64 wrong usage, 65 malformed input, 66 a store or file cannot be read,\n"
+      "69 no server could be reached.\n";
   return out;
 }
 

@@ -16,8 +16,10 @@ namespace rmq::ctl {
 enum class Exit : int {
   ok = 0,
   refused = 1,       // a server refused or failed, or what was asked for is not there
+  damaged = 2,       // store check: the store is not as it should be
   usage = 64,        // EX_USAGE: the command line is wrong
   bad_input = 65,    // EX_DATAERR: a file, standard input or an answer is malformed
+  unreadable = 66,   // EX_NOINPUT: a store or a file cannot be read, or is of a kind that we do not know
   unreachable = 69,  // EX_UNAVAILABLE: no server, or the connection broke
 };
 

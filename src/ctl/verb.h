@@ -45,6 +45,10 @@ struct Options {
   // Load.
   std::optional<int64_t> connections, window, max_messages;
   std::string size, duration;
+  // Stores.
+  std::string commit_log, consume_queue, output;
+  std::optional<int64_t> index_slots, index_entries;
+  bool live = false;
 };
 
 // One option of a verb. `names` as CLI11 takes them ("-n,--namesrv"); flags have no `value`.
@@ -85,5 +89,6 @@ std::span<const Verb> send_verbs();
 std::span<const Verb> consume_verbs();
 std::span<const Verb> message_verbs();
 std::span<const Verb> bench_verbs();
+std::span<const Verb> store_verbs();
 
 }  // namespace rmq::ctl

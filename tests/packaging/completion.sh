@@ -33,6 +33,7 @@ offers "send consume topic group --json" ""
 offers "send" "se"
 offers_not "consume" "se"
 offers "list create" topic ""
+offers "check dump import-config" store ""
 offers_not "send" topic ""
 offers "--from --count --json" consume ""
 offers "--count" consume Hello --c
