@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Starts brokers and name servers, ours and the reference's, for tests, and stops them.
 
-What differs between the two is in command() alone: a target is a word, 'rmqd' or 'reference', and a role is
-'broker', 'namesrv' or 'all' (both, in one process for rmqd). Everything listens on 127.0.0.1 on ports that
-were free a moment ago, and keeps its files in a folder of its own. A process is only ever stopped by the pid
-that was started here.
+What differs between the two is in command() alone: a target is a word, 'rmqd', 'reference' or
+'reference49' (RocketMQ 4.9, for its store directories), and a role is 'broker', 'namesrv' or 'all' (both,
+in one process for rmqd). Everything listens on 127.0.0.1 on ports that were free a moment ago, and keeps
+its files in a folder of its own. A process is only ever stopped by the pid that was started here.
 
 As a program, for scripts that restart a broker themselves:
   harness.py start TARGET ROLE DIR NAMESRV_PORT BROKER_PORT
@@ -32,6 +32,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 OUT = os.path.join(ROOT, 'out', 'interop')
+VERSIONS = {'reference': '5.5.0', 'reference49': '4.9.7'}
 CLUSTER, BROKER_NAME = 'DefaultCluster', 'broker-a'
 JAVA_OPENS = ['--add-opens=java.base/java.lang=ALL-UNNAMED', '--add-opens=java.base/java.nio=ALL-UNNAMED',
               '--add-opens=java.base/sun.nio.ch=ALL-UNNAMED',
@@ -52,8 +53,19 @@ def run_tool(argv, **kw):
         raise Unusable('%s failed:\n%s' % (' '.join(argv), r.stdout[-4000:]))
 
 
-def reference_jars():
+def fetch_jars(version, lib, pom='pom.xml'):
+    run_tool(['mvn', '-q', '-B', '-f', os.path.join(HERE, 'peer', pom), '-Drocketmq.version=' + version,
+              'dependency:copy-dependencies', '-DoutputDirectory=' + lib + '.tmp'])
+    os.rename(lib + '.tmp', lib)
+
+
+def reference_jars(version=VERSIONS['reference']):
     """The folder with the reference's jars, fetched once."""
+    if version != VERSIONS['reference']:
+        lib = os.path.join(OUT, 'reference-' + version, 'lib')
+        if not os.path.isdir(lib):
+            fetch_jars(version, lib, 'broker.pom.xml')
+        return lib
     peer = os.environ.get('RMQ_PEER') or os.path.join(ROOT, '..', 'shared', 'peer', 'peer')
     base = os.environ.get('PEER_DIR') or os.path.join(OUT, 'reference')
     lib = os.path.join(base, 'lib')
@@ -63,19 +75,19 @@ def reference_jars():
     if os.path.exists(peer):
         run_tool([peer, 'get'], env=dict(os.environ, PEER_DIR=base))
     else:
-        run_tool(['mvn', '-q', '-B', '-f', os.path.join(HERE, 'peer', 'pom.xml'),
-                  'dependency:copy-dependencies', '-DoutputDirectory=' + lib + '.tmp'])
-        os.rename(lib + '.tmp', lib)
+        fetch_jars(VERSIONS['reference'], lib)
     return lib
 
 
-def reference_java(home, main, *args, heap='256m', quick=True):
+def reference_java(home, main, *args, heap='256m', quick=True, version=VERSIONS['reference']):
     """The command line that runs a class of the reference; its logs and state go under home."""
     os.makedirs(os.path.join(home, 'conf'), exist_ok=True)
+    with open(os.path.join(home, 'conf', 'logback_broker.xml'), 'w') as f:      # 4.9 does not start without
+        f.write('<configuration><root level="OFF"/></configuration>\n')
     return (['java', '-Xmx' + heap] + (['-XX:TieredStopAtLevel=1'] if quick else []) + JAVA_OPENS +
             ['-Duser.home=' + home, '-Drocketmq.home.dir=' + home, 
              '-Drocketmq.client.logRoot=' + home + '/logs', CONNECT_TIMEOUT,
-             '-cp', reference_jars() + '/*', main] + list(args))
+             '-cp', reference_jars(version) + '/*', main] + list(args))
 
 
 def binary(name, variable):
@@ -112,7 +124,7 @@ def command(target, role, directory, ns_port, broker_port, extra=()):
     with open(conf, 'w') as f:
         f.write('\n'.join(lines) + '\n')
     return reference_java(directory + '/home', 'org.apache.rocketmq.' + main, '-c', conf, heap=heap,
-                          quick=False)
+                          quick=False, version=VERSIONS[target])
 
 
 def free_ports():

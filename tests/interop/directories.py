@@ -1,0 +1,279 @@
+"""Store directories both ways: RocketMQ writes one and stops, or is killed; rmqd opens it, serves every
+record byte for byte at the same offsets and goes on writing; RocketMQ opens it again and serves what both
+wrote."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import remoting as r
+from harness import ROOT, Unusable, command, free_ports, registered, wait_until
+
+# Small files, so that a few megabytes make several; both brokers must be told the same.
+FILES = ['mappedFileSizeCommitLog=4194304', 'mappedFileSizeConsumeQueue=20000', 'maxMessageSize=1048576',
+         'flushConsumerOffsetInterval=1000']
+TOPICS = {'Plain': 4, 'Tagged': 2, 'Batches': 1, 'Big': 3}
+SCHEDULE = 'SCHEDULE_TOPIC_XXXX'
+LONGEST_DELAY = 18                      # 2 h: still pending when the test ends
+GROUPS = ['billing', 'audit']
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def rmqctl():
+    path = os.environ.get('RMQCTL') or os.path.join(ROOT, 'build', 'src', 'ctl', 'rmqctl')
+    if not os.path.exists(path):
+        raise Unusable('%s is not there: build it, or set RMQCTL' % path)
+    return path
+
+
+def check_store(store):
+    """The report of rmqctl store check; it must be clean."""
+    done = subprocess.run([rmqctl(), 'store', 'check', store, '--json'], capture_output=True, text=True,
+                          timeout=300)
+    expect(done.returncode == 0, 'rmqctl store check ends with %d: %s%s' % (
+        done.returncode, done.stdout, done.stderr))
+    return json.loads(done.stdout)
+
+
+class Directory:
+    """A directory that one broker after the other has."""
+
+    def __init__(self, place, path):
+        self.place, self.path, self.store = place, path, path + '/store'
+        os.makedirs(path)
+        self.namesrv_port, self.broker_port = free_ports()
+        self.broker = '127.0.0.1:%d' % self.broker_port
+        self.namesrv = '127.0.0.1:%d' % self.namesrv_port
+        self.names = place.procs.start(command('rmqd', 'namesrv', path, self.namesrv_port, self.broker_port),
+                                       path + '/namesrv.log')
+        wait_until(lambda: registered(self.namesrv), 30, 'rmq-namesrvd', self.names)
+        self.process = None
+
+    def start(self, target):
+        log = '%s/%s.log' % (self.path, target)
+        self.process = self.place.procs.start(
+            command(target, 'broker', self.path, self.namesrv_port, self.broker_port, FILES), log)
+        wait_until(lambda: registered(self.namesrv, self.broker), 120, '%s (log: %s)' % (target, log),
+                   self.process)
+        self.client = r.Client(self.broker)
+
+    def end(self, how):
+        self.client.close()
+        if how == 'kill':
+            self.process.kill()
+            self.process.wait()
+        self.place.procs.stop(self.process, 60)
+
+    def close(self):
+        for p in (self.process, self.names):
+            if p is not None:
+                self.place.procs.stop(p, 60)
+
+
+def make_topics(client):
+    for topic, queues in TOPICS.items():
+        client.call(r.UPDATE_TOPIC, dict(topic=topic, defaultTopic='TBW102', readQueueNums=queues,
+                                         writeQueueNums=queues, perm=6, topicFilterType='SINGLE_TAG',
+                                         topicSysFlag=0, order='false'))
+    for group in GROUPS:
+        client.call(r.UPDATE_GROUP, body=json.dumps(dict(
+            groupName=group, consumeEnable=True, consumeFromMinEnable=True, consumeBroadcastEnable=True,
+            retryQueueNums=1, retryMaxTimes=5, brokerId=0, whichBrokerWhenConsumeSlowly=1,
+            notifyConsumerIdsChangedEnable=True)).encode())
+
+
+def unique(who, number):
+    return '%s%028d' % (who[:4].ljust(4, 'x'), number)
+
+
+def write(client, who, megabytes):
+    """One round of messages of all sorts; `who` tells the rounds apart."""
+    for i in range(40):
+        r.send(client, 'Plain', i % 4, ('%s %d \u00fc\u4e2d' % (who, i)).encode(), flag=i)
+        r.send(client, 'Tagged', i % 2, b'%d' % i, r.properties(
+            TAGS='tag%d' % (i % 3), KEYS='%s-%d key2' % (who, i), UNIQ_KEY=unique(who, i),
+            colour='bl\u00e4u\u1234'))
+    for i in range(5):
+        r.send_batch(client, 'Batches', 0, [(b'%s %d.%d' % (who.encode(), i, k), r.properties(
+            TAGS='b%d' % k, UNIQ_KEY=unique(who, 1000 + i * 7 + k))) for k in range(7)])
+    body = bytes(range(256)) * 1024     # 256 KiB
+    for i in range(megabytes * 4):
+        r.send(client, 'Big', i % 3, body[:len(body) - i], r.properties(TAGS='big'))
+    for i in range(6):
+        r.send(client, 'Tagged', 1, b'later %d' % i, r.properties(DELAY=str(LONGEST_DELAY), TAGS='late',
+                                                                  KEYS='%s-late-%d' % (who, i)))
+    for n, group in enumerate(GROUPS):
+        for queue in range(4):
+            _, top = r.offsets(client, 'Plain', queue)
+            client.call(r.UPDATE_OFFSET, dict(consumerGroup=group, topic='Plain', queueId=queue,
+                                              commitOffset=max(top - n - queue, 0)))
+
+
+def snapshot(client):
+    """All that a client can see of the store."""
+    out = {'records': {}, 'offsets': {}, 'topics': {}, 'groups': {}, 'committed': {}}
+    queues = [(t, q) for t, n in TOPICS.items() for q in range(n)] + [(SCHEDULE, LONGEST_DELAY - 1)]
+    for topic, queue in queues:
+        out['offsets'][topic, queue] = r.offsets(client, topic, queue)
+        out['records'][topic, queue] = r.pull_all(client, topic, queue)
+    table = relaxed_json(client.call(r.ALL_TOPICS)[1])['topicConfigTable']
+    for topic in TOPICS:
+        out['topics'][topic] = [table[topic][k] for k in ('readQueueNums', 'writeQueueNums', 'perm')]
+    groups = relaxed_json(client.call(r.ALL_GROUPS)[1])['subscriptionGroupTable']
+    for group in GROUPS:
+        out['groups'][group] = groups[group]['retryMaxTimes']
+        for queue in range(4):
+            header, _ = client.call(r.QUERY_OFFSET, dict(consumerGroup=group, topic='Plain', queueId=queue))
+            out['committed'][group, queue] = header['extFields']['offset']
+    return out
+
+
+def relaxed_json(body):
+    """fastjson writes numbers as names without quotes."""
+    return json.loads(re.sub(r'([{,])(\d+):', r'\1"\2":', body.decode()))
+
+
+def compare(before, after, what):
+    for part in before:
+        for key, value in before[part].items():
+            now = after[part].get(key)
+            if part == 'records' and now != value:
+                lost = sorted(set(value) - set(now))
+                more = sorted(set(now) - set(value))
+                other = sorted(k for k in value if k in now and now[k] != value[k])
+                raise Failed('%s: %s: lost %s, new %s, other bytes at %s' % (what, key, lost, more, other))
+            expect(now == value, '%s: %s of %s was %s and is %s' % (what, part, key, value, now))
+
+
+def expect_dense(snap, what):
+    for key, records in snap['records'].items():
+        low, high = snap['offsets'][key]
+        expect(sorted(records) == list(range(low, high)), '%s: %s has %s, not %d to %d' % (
+            what, key, sorted(records), low, high))
+
+
+def grown(before, after, what):
+    """Everything of `before` is still there, and every queue has more."""
+    for key, records in before['records'].items():
+        now = after['records'][key]
+        expect(all(now.get(k) == v for k, v in records.items()), '%s: records of %s are lost' % (what, key))
+        expect(len(now) > len(records), '%s: nothing new in %s' % (what, key))
+
+
+def round_trip(d, writer, end):
+    """Yields the names of steps as they are done; a step that fails raises."""
+    d.start(writer)
+    make_topics(d.client)
+    write(d.client, 'first', 9)
+    first = snapshot(d.client)
+    expect_dense(first, 'written by ' + writer)
+    time.sleep(2.5)                     # the offsets are in their file then: a kill does not lose them
+    d.end(end)
+    report = check_store(d.store)
+    expect(report['logFiles'] >= 3 and report['records'] > 100, 'too little was written: %s' % report)
+    expect(report['stopped'] == (end == 'stop'), 'the report says stopped=%s' % report['stopped'])
+    yield 'check_after_%s' % end
+
+    d.start('rmqd')
+    compare(first, snapshot(d.client), 'rmqd on the directory')
+    yield 'rmqd_serves_it'
+    write(d.client, 'second', 5)
+    second = snapshot(d.client)
+    expect_dense(second, 'after rmqd wrote')
+    grown(first, second, 'after rmqd wrote')
+    yield 'rmqd_goes_on'
+    d.end('stop')
+    check_store(d.store)
+    d.start('rmqd')
+    compare(second, snapshot(d.client), 'rmqd again')
+    d.end('stop')
+    expect(check_store(d.store)['leftBy'] == 'none', 'abort is there after a stop')
+    yield 'check_after_rmqd'
+
+    d.start(writer)
+    compare(second, snapshot(d.client), writer + ' on the directory')
+    yield 'writer_serves_both'
+    write(d.client, 'third', 1)
+    third = snapshot(d.client)
+    grown(second, third, 'after %s wrote again' % writer)
+    time.sleep(2.5)
+    d.end(end)
+    check_store(d.store)
+    d.start('rmqd')
+    compare(third, snapshot(d.client), 'rmqd after the way back')
+    d.end('stop')
+    check_store(d.store)
+    yield 'and_again'
+
+
+def rocksdb(d):
+    """A store with its queues and configuration in RocksDB is refused, and stays as it is."""
+    global FILES
+    plain, FILES = FILES, FILES + ['storeType=defaultRocksDB']
+    try:
+        d.start('reference')
+        r.send(d.client, 'Plain', 0, b'in RocksDB')
+        d.end('stop')
+    finally:
+        FILES = plain
+    before = tree(d.store)
+    log = d.path + '/rmqd.log'
+    p = d.place.procs.start(command('rmqd', 'broker', d.path, d.namesrv_port, d.broker_port, FILES), log)
+    try:
+        code = p.wait(30)
+    except subprocess.TimeoutExpired:
+        d.place.procs.stop(p)
+        raise Failed('rmqd runs on a store of RocksDB')
+    expect(code != 0, 'rmqd ended with 0')
+    text = open(log, errors='replace').read()
+    expect('RocksDB' in text, 'rmqd does not say why: ' + text)
+    expect(tree(d.store) == before, 'the directory changed: %s' % sorted(set(tree(d.store)) ^ set(before)))
+    done = subprocess.run([rmqctl(), 'store', 'check', d.store], capture_output=True, text=True)
+    expect(done.returncode == 66 and 'RocksDB' in done.stderr, 'store check: %s' % done)
+    yield 'refused_untouched'
+
+
+def tree(root):
+    out = {}
+    for folder, _, files in os.walk(root):
+        for name in files:
+            path = os.path.join(folder, name)
+            s = os.stat(path)
+            out[path] = s.st_size, s.st_mtime_ns
+        out[folder] = os.stat(folder).st_mtime_ns
+    return out
+
+
+def scenario(place, name, steps):
+    """Runs the steps of one directory; what is left undone after a failure is one failure."""
+    d = None
+    try:
+        d = Directory(place, os.path.join(place.directory, name))
+        for step in steps(d):
+            place.say('ok %s/%s' % (name, step))
+            yield '%s/%s' % (name, step), None
+        d.close()
+        shutil.rmtree(d.path)
+    except (Failed, Unusable, r.Refused, OSError, ValueError, KeyError) as e:
+        place.say('FAILED %s: %s' % (name, e))
+        yield name, '%s: %s' % (type(e).__name__, e)
+    finally:
+        if d is not None:
+            d.close()
+
+
+def directories(place):
+    for writer, version in (('reference', '5.5'), ('reference49', '4.9')):
+        for end in ('stop', 'kill'):
+            yield from scenario(place, '%s_%s' % (version, end), lambda d: round_trip(d, writer, end))
+    yield from scenario(place, 'rocksdb', rocksdb)
