@@ -1,6 +1,7 @@
 #include "daemon/broker_config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 #include "base/memory_limit.h"
@@ -22,7 +23,42 @@ std::string default_standalone_root() {
   return "/var/lib/rmqd/store";
 }
 
+// A name that clients, tools and JSON can carry.
+void check_name(const char* key, const std::string& name, ConfigErrors& errors) {
+  bool good = !name.empty() && name.size() <= 127;
+  for (char c : name)
+    good = good && (std::isalnum(static_cast<unsigned char>(c)) ||
+                    std::string_view("-_.%|").find(c) != std::string_view::npos);
+  if (!good)
+    errors.push_back(std::string("'") + key +
+                     "' must be 1 to 127 letters, digits or characters of -_.%|, not '" + name + "'");
+}
+
+void check_addresses(const BrokerConfig& c, ConfigErrors& errors) {
+  bool v6 = c.brokerIP1.find(':') != std::string::npos;
+  if (!Address::parse((v6 ? "[" + c.brokerIP1 + "]" : c.brokerIP1) + ":1"))
+    errors.push_back("'brokerIP1' must be an IP address, not '" + c.brokerIP1 + "'");
+  v6 = c.bindAddress.find(':') != std::string::npos;
+  if (!c.bindAddress.empty() && !Address::parse((v6 ? "[" + c.bindAddress + "]" : c.bindAddress) + ":1"))
+    errors.push_back("'bindAddress' must be an IP address or empty, not '" + c.bindAddress + "'");
+  std::string_view rest = c.namesrvAddr;
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    size_t colon = one.rfind(':');
+    std::string_view port = colon == std::string_view::npos ? std::string_view{} : one.substr(colon + 1);
+    int64_t number = 0;
+    bool good = colon != 0 && detail::parse_int(port, number) && number > 0 && number < 65'536;
+    if (!one.empty() && !good)
+      errors.push_back("'namesrvAddr' must be HOST:PORT, several separated by ';', not '" + std::string(one) +
+                       "'");
+  }
+}
+
 void check_values(const BrokerConfig& c, ConfigErrors& errors) {
+  check_name("brokerName", c.brokerName, errors);
+  check_name("brokerClusterName", c.brokerClusterName, errors);
+  check_addresses(c, errors);
   if (c.mappedFileSizeCommitLog % static_cast<int64_t>(disk_block_bytes) != 0)
     errors.push_back("'mappedFileSizeCommitLog' must be a multiple of 4096");
   if (c.mappedFileSizeConsumeQueue % 20 != 0)
@@ -35,9 +71,6 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
     errors.push_back("an index file of 'maxHashSlotNum' and 'maxIndexNum' would be larger than 2 GiB");
   if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels)
     errors.push_back(levels.error().where);
-  bool v6 = c.brokerIP1.find(':') != std::string::npos;
-  if (!Address::parse((v6 ? "[" + c.brokerIP1 + "]" : c.brokerIP1) + ":1"))
-    errors.push_back("'brokerIP1' must be an IP address, not '" + c.brokerIP1 + "'");
 }
 
 constexpr int64_t memory_limit_min = 64 << 20, memory_limit_usual = 1 << 30;
@@ -73,6 +106,8 @@ void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, C
     c.namesrvAddr = c.namesrvAddr.empty() ? own : own + ";" + c.namesrvAddr;
     if (c.namesrvKvConfigPath.empty()) c.namesrvKvConfigPath = c.storePathRootDir + "/config/kvConfig.json";
   }
+  if (standalone && (c.namesrvListenPort == c.listenPort || c.namesrvListenPort == c.listenPort - 2))
+    errors.push_back("'namesrvListenPort' must not be a port of the broker, listenPort or listenPort - 2");
   complete_memory(c, errors);
   check_values(c, errors);
 }

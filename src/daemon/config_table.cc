@@ -1,8 +1,9 @@
 #include "daemon/config_table.h"
 
 #include <toml++/toml.h>
-#include <charconv>
 
+#include <charconv>
+#include <filesystem>
 #include <vector>
 
 namespace rmq::detail {
@@ -29,6 +30,10 @@ static void take_entry(const std::string& path, std::string_view key, const toml
 std::vector<ConfigEntry> read_toml(const std::string& path, ConfigErrors& errors) {
   std::vector<ConfigEntry> out;
   try {
+    if (std::filesystem::is_directory(path)) {
+      errors.push_back(path + ": is a directory, not a configuration file");
+      return {};
+    }
     toml::table t = toml::parse_file(path);
     for (auto&& [key, node] : t) take_entry(path, key.str(), node, errors, out);
   } catch (const toml::parse_error& e) {

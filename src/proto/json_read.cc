@@ -3,6 +3,8 @@
 namespace rmq::proto::json_read {
 
 Result<void> Document::parse(std::string_view text) {
+  // Each value takes two characters at least, and few are looked at twice.
+  values_max_ = 4096 + 8 * text.size();
   if (!parser_.parse(text.data(), text.size()).get(root_)) return {};
   TRY_VAR(standard, normalise_fastjson(text));
   if (parser_.parse(standard).get(root_)) return fail(Errc::bad_input, "JSON body");

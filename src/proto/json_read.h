@@ -30,18 +30,26 @@ class Document {
   void bad() { ok_ = false; }
   // Follows {"$ref":"$.a.b[0]"} of fastjson 1, which stands for an object that occurred before.
   dom::element resolved(dom::element e) const;
+  // Counts a value that is read. References multiply a text: one that is read many times its own length is
+  // bad, before it costs more.
+  bool may_read() {
+    if (++values_read_ > values_max_) ok_ = false;
+    return ok_;
+  }
 
  private:
   dom::parser parser_;
   dom::element root_;
   bool ok_ = true;
+  uint64_t values_read_ = 0;
+  uint64_t values_max_ = 0;
 };
 
 // A value of a document, or absent. Copies freely; lives as long as its document.
 class Value {
  public:
   Value(Document* d, std::optional<dom::element> e) : doc_(d) {
-    if (e && !e->is_null()) e_ = d->resolved(*e);
+    if (e && !e->is_null() && d->may_read()) e_ = d->resolved(*e);
   }
 
   bool present() const { return e_.has_value(); }
@@ -118,7 +126,10 @@ class Value {
     dom::array a;
     if (!e_) return;
     if (e_->get(a)) return doc_->bad();
-    for (dom::element e : a) f(Value(doc_, e));
+    for (dom::element e : a) {
+      if (!doc_->ok()) return;
+      f(Value(doc_, e));
+    }
   }
   // Members of an object: f(name, value).
   template <class F>
@@ -126,7 +137,10 @@ class Value {
     dom::object o;
     if (!e_) return;
     if (e_->get(o)) return doc_->bad();
-    for (dom::key_value_pair m : o) f(m.key, Value(doc_, m.value));
+    for (dom::key_value_pair m : o) {
+      if (!doc_->ok()) return;
+      f(m.key, Value(doc_, m.value));
+    }
   }
   void expect_object() const {
     if (!e_ || !e_->is_object()) doc_->bad();

@@ -15,8 +15,29 @@ constexpr size_t crc_text_bytes = 8;
 constexpr uint64_t zero_step_bytes = 256u << 10;
 constexpr std::array<std::byte, 64u << 10> zeros{};
 
+// A line stays one whatever a name holds.
+std::string escaped(std::string_view change) {
+  std::string out;
+  for (char c : change) {
+    if (c == '\\' || c == '\n') out += '\\';
+    out += c == '\n' ? 'n' : c;
+  }
+  return out;
+}
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); i++) {
+    bool escape = text[i] == '\\' && i + 1 < text.size();
+    if (escape) i++;
+    out += escape && text[i] == 'n' ? '\n' : text[i];
+  }
+  return out;
+}
+
 void append_line(std::string& out, std::string_view change) {
   constexpr char digits[] = "0123456789abcdef";
+  std::string safe;
+  if (change.find_first_of("\\\n") != std::string_view::npos) change = safe = escaped(change);
   uint32_t crc = crc32(as_bytes(change));
   for (int shift = 28; shift >= 0; shift -= 4) out += digits[crc >> shift & 15];
   out += ' ';
@@ -70,7 +91,7 @@ Task<Result<std::vector<std::string>>> ChangeLog::read() {
   for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
     std::string_view change = change_of(rest.substr(0, end));
     if (change.empty()) break;
-    changes.emplace_back(change);
+    changes.push_back(unescaped(change));
     rest.remove_prefix(end + 1);
   }
   co_return changes;

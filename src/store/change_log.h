@@ -30,7 +30,7 @@ class ChangeLog {
   // happens then. What was added before the call counts as written: `changes` must hold what of it is still
   // wanted. Changes that are added while it runs come behind. Ends a failure. One call at a time.
   Task<Result<void>> replace(std::vector<std::string> changes);
-  // Adds a change (no newline in it) and begins to write it. Returns its number, for written().
+  // Adds a change and begins to write it. Returns its number, for written().
   uint64_t add(std::string_view change);
   uint64_t last() const { return added_; }
   // Resolves when the change of that number is in the file. False: it could not be written, see error().

@@ -7,6 +7,7 @@
 #include "daemon/broker/handlers.h"
 #include "daemon/java_properties.h"
 #include "proto/codes.h"
+#include "proto/record.h"
 
 namespace rmq::broker {
 
@@ -83,16 +84,9 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
                           "msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning"})
     t[key] = "0";
   add_store(t, b);
-  int64_t earliest = -1;
-  for (const auto& [name, topic] : b.topics.all()) {
-    for (int32_t q = 0; q < topic.write_queue_nums && q < 16; q++) {
-      if (b.store.max_offset(name, q) == 0) continue;
-      int64_t ms = co_await b.store.earliest_store_time(name, q);
-      if (ms > 0 && (earliest < 0 || ms < earliest)) earliest = ms;
-    }
-    if (t.size() > 10'000) break;
-  }
-  t["earliestMessageTimeStamp"] = std::to_string(earliest);
+  auto first = co_await b.store.record_at(b.store.min_physical_offset());
+  t["earliestMessageTimeStamp"] =
+      std::to_string(first ? proto::record_store_timestamp(first->bytes()) : int64_t{-1});
   for (int level = 1; level <= b.delay_levels.count(); level++)
     t[fmt::format("scheduleMessageOffset_{}", level)] =
         fmt::format("{},{}", b.schedule.offset_of(level),

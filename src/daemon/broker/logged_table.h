@@ -35,7 +35,7 @@ class LoggedTable : public PersistedTable {
   Task<void> close();
 
  protected:
-  // Adds a change to the log: text without a newline, applying which twice does no harm.
+  // Adds a change to the log: text, applying which twice does no harm.
   void note(std::string change);
   // Applies a change of the log. False: it is not one of this table.
   virtual bool apply(std::string_view change) = 0;

@@ -1,24 +1,45 @@
 #include "daemon/broker/long_polling.h"
 
-#include <algorithm>
-
 namespace rmq::broker {
+
+void LongPolling::insert(std::string_view topic, int32_t queue_id, Poll& p) {
+  auto it = topics_.find(topic);
+  if (it == topics_.end()) it = topics_.emplace(std::string(topic), Queues{}).first;
+  Poll*& first = it->second[queue_id];
+  p.next = first;
+  if (first != nullptr) first->previous = &p;
+  first = &p;
+  p.listed = true;
+}
+
+void LongPolling::remove(std::string_view topic, int32_t queue_id, Poll& p) {
+  if (!p.listed) return;
+  p.listed = false;
+  if (p.next != nullptr) p.next->previous = p.previous;
+  if (p.previous != nullptr) {
+    p.previous->next = p.next;
+    return;
+  }
+  auto it = topics_.find(topic);
+  check(it != topics_.end());
+  auto first = it->second.find(queue_id);
+  check(first != it->second.end() && first->second == &p);
+  first->second = p.next;
+  if (p.next != nullptr) return;
+  it->second.erase(first);
+  if (it->second.empty()) topics_.erase(it);
+}
 
 Task<PollEnd> LongPolling::wait(Connection& c, std::string_view topic, int32_t queue_id,
                                 const store::MessageFilter* filter, int64_t deadline_ns) {
-  Poll poll{queue_id, filter, {}, false};
-  auto it = topics_.find(topic);
-  if (it == topics_.end()) it = topics_.emplace(std::string(topic), std::vector<Poll*>{}).first;
-  it->second.push_back(&poll);
+  Poll poll{.filter = filter};
+  insert(topic, queue_id, poll);
   waiting_++;
   c.hold(poll.wake);
   co_await poll.wake.wait_until(deadline_ns);
   c.unhold(poll.wake);
   waiting_--;
-  it = topics_.find(topic);
-  check(it != topics_.end());
-  std::erase(it->second, &poll);
-  if (it->second.empty()) topics_.erase(it);
+  remove(topic, queue_id, poll);
   co_return !c.is_open() ? PollEnd::closed : poll.arrived ? PollEnd::arrived : PollEnd::timed_out;
 }
 
@@ -26,17 +47,23 @@ void LongPolling::on_arrival(const store::Arrival& a) {
   if (waiting_ == 0) return;
   auto it = topics_.find(a.topic);
   if (it == topics_.end()) return;
-  for (Poll* p : it->second) {
-    if (p->queue_id != a.queue_id || p->arrived) continue;
-    if (p->filter != nullptr && !p->filter->matches_tags_code(a.tags_code)) continue;
-    p->arrived = true;
-    p->wake.set();
+  auto first = it->second.find(a.queue_id);
+  if (first == it->second.end()) return;
+  for (Poll* p = first->second; p != nullptr;) {
+    Poll* next = p->next;  // the list may go with its last poll
+    if (p->filter == nullptr || p->filter->matches_tags_code(a.tags_code)) {
+      p->arrived = true;
+      remove(a.topic, a.queue_id, *p);
+      p->wake.set();
+    }
+    p = next;
   }
 }
 
 void LongPolling::wake_all() {
-  for (auto& [topic, polls] : topics_)
-    for (Poll* p : polls) p->wake.set();
+  for (auto& [topic, queues] : topics_)
+    for (auto& [queue_id, first] : queues)
+      for (Poll* p = first; p != nullptr; p = p->next) p->wake.set();
 }
 
 }  // namespace rmq::broker

@@ -1,10 +1,11 @@
 // Pulls that found nothing wait here, by topic and queue, until a message arrives that they want, their time
-// is up, or their connection closes. The store tells of arrivals on the same loop.
+// is up, or their connection closes. The store tells of arrivals on the same loop. Coming, going and being
+// woken cost the same however many wait: each queue has a list, and who was woken is in none.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
+#include <unordered_map>
 
 #include "base/limits.h"
 #include "daemon/broker/text_map.h"
@@ -28,12 +29,18 @@ class LongPolling : public store::ArrivalListener {
 
  private:
   struct Poll {
-    int32_t queue_id;
     const store::MessageFilter* filter;
     Event wake;
     bool arrived = false;
+    bool listed = false;
+    Poll* next = nullptr;
+    Poll* previous = nullptr;
   };
-  TextMap<std::vector<Poll*>> topics_;
+  using Queues = std::unordered_map<int32_t, Poll*>;  // the first of each list; empty lists are not there
+  void insert(std::string_view topic, int32_t queue_id, Poll& p);
+  void remove(std::string_view topic, int32_t queue_id, Poll& p);
+
+  TextMap<Queues> topics_;
   uint32_t waiting_ = 0;
 };
 

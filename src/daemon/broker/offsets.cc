@@ -81,6 +81,8 @@ void get_all_delay_offset(Broker& b, Request& r, proto::EmptyHeader) {
 }
 
 Task<void> clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h) {
+  if (auto wrong = proto::invalid_group_remark(h.dest_group))
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
   std::vector<std::string> topics;
   if (h.topic && !h.topic->empty())
     topics.emplace_back(*h.topic);
@@ -101,6 +103,10 @@ Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h
   if (topic == nullptr) co_return refuse_unknown_topic(r, h.topic);
   if (b.groups.find(h.group) == nullptr) co_return refuse_unknown_group(r, h.group);
   const int32_t only = h.queue_id.value_or(-1), queues = topic->read_queue_nums;
+  if (only >= queues)
+    co_return r.reply(ResponseCode::INVALID_PARAMETER,
+                      fmt::format("queueId[{}] is illegal, topic:[{}] topicConfig.readQueueNums:[{}]", only,
+                                  h.topic, queues));
   proto::ResetOffsetBody body;
   for (int32_t q = only < 0 ? 0 : only; q < (only < 0 ? queues : only + 1); q++) {
     int64_t min = std::max<int64_t>(0, b.store.min_offset(h.topic, q)), max = b.store.max_offset(h.topic, q);

@@ -56,23 +56,25 @@ std::string Registration::body_of(const proto::TopicConfig* only) const {
 Task<void> Registration::register_all() {
   std::string body = body_of(nullptr);
   Scope scope;
-  for (auto& s : servers_) scope.spawn(register_at(*s, body, body));
+  for (auto& s : servers_) scope.spawn(register_at(*s, body, false));
   co_await scope.join();
   registered_once_ = true;
 }
 
 Task<void> Registration::register_topic(proto::TopicConfig topic) {
   if (servers_.empty()) co_return;
-  std::string body = body_of(&topic), all = body_of(nullptr);
+  std::string body = body_of(&topic);
   Scope scope;
-  for (auto& s : servers_) scope.spawn(register_at(*s, body, all));
+  for (auto& s : servers_) scope.spawn(register_at(*s, body, true));
   co_await scope.join();
 }
 
 // A name server that does not know us yet refuses a body with one topic: then it gets everything.
-Task<void> Registration::register_at(Server& s, const std::string& body, const std::string& retry_body) {
+Task<void> Registration::register_at(Server& s, const std::string& body, bool one_topic) {
   bool done = co_await register_once(s, body);
-  if (!done && &retry_body != &body) co_await register_once(s, retry_body);
+  if (done || !one_topic) co_return;
+  const std::string all = body_of(nullptr);
+  co_await register_once(s, all);
 }
 
 Task<bool> Registration::register_once(Server& s, const std::string& body) {

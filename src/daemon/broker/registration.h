@@ -36,7 +36,7 @@ class Registration {
     bool known = false;  // whether `reached` says anything yet
   };
   Task<void> loop();
-  Task<void> register_at(Server& s, const std::string& body, const std::string& retry_body);
+  Task<void> register_at(Server& s, const std::string& body, bool one_topic);
   Task<bool> register_once(Server& s, const std::string& body);
   Task<void> unregister_at(Server& s);
   std::string body_of(const proto::TopicConfig* only) const;

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t idle_look_ns = 1 * ns_per_s;       // units may come from elsewhere than put()
 constexpr int64_t after_failure_ns = 10 * ns_per_s;  // DELAY_FOR_A_PERIOD
 constexpr int64_t save_interval_ns = 10 * ns_per_s;  // flushDelayOffsetInterval
+constexpr int64_t level_number_max = 100'000'000;    // 273 years of days: no overflow, no sense beyond
 constexpr uint64_t moves_per_version = 200;          // delayOffsetUpdateVersionStep
 }  // namespace
 
@@ -25,7 +26,7 @@ Result<DelayLevels> DelayLevels::parse(std::string_view text) {
     if (item.empty()) continue;
     int64_t n = 0;
     auto [end, ec] = std::from_chars(item.data(), item.data() + item.size(), n);
-    if (ec != std::errc{} || n <= 0 || end != item.data() + item.size() - 1)
+    if (ec != std::errc{} || n <= 0 || n > level_number_max || end != item.data() + item.size() - 1)
       return fail(Errc::bad_input, "messageDelayLevel: each level is a number with s, m, h or d");
     switch (*end) {
       case 's':

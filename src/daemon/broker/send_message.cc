@@ -2,6 +2,8 @@
 // created when it must be, the properties as the broker stores them, then one put.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 
@@ -58,6 +60,13 @@ struct SendProperties {
   bool is_special() const { return transaction || timer || delay_level != 0; }
 };
 
+// As Java's Boolean.parseBoolean.
+bool is_true(std::string_view text) {
+  constexpr std::string_view yes = "true";
+  return std::equal(text.begin(), text.end(), yes.begin(), yes.end(),
+                    [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
 // Writes to `text` what is stored of `from`: all but what only the broker may say, and what the broker says.
 SendProperties store_properties(Broker& b, std::string_view from, std::string& text) {
   SendProperties out;
@@ -79,7 +88,7 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
     else if (p.name == prop::WAIT)
       out.wait = p.value != "false";
     else if (p.name == prop::TRAN_MSG)
-      out.transaction = p.value == "true" || p.value == "TRUE";
+      out.transaction = is_true(p.value);
     else if (p.name == prop::DELAY)
       out.delay_level = b.delay_level_of(p.value);
     else if (p.name.starts_with("TIMER_DEL"))
@@ -240,6 +249,23 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   answer_send(b, r, put, {id, n}, shown_queue, unique_key, 1);
 }
 
+// A batch goes to one queue at once: nothing in it can be delayed, or wait for the end of a transaction.
+// True: answered.
+bool refuse_special_in_batch(Broker& b, Request& r, std::string_view properties) {
+  SendProperties found;
+  proto::PropertyReader reader(properties);
+  proto::Property p;
+  while (reader.next(&p)) {
+    if (p.name == prop::TRAN_MSG && is_true(p.value)) found.transaction = true;
+    if (p.name == prop::DELAY) found.delay_level = b.delay_level_of(p.value);
+    if (p.name.starts_with("TIMER_DEL")) found.timer = true;
+  }
+  if (found.transaction) return refuse_special(b, r, found);
+  if (found.delay_level == 0 && !found.timer) return false;
+  refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: a batch cannot be delayed");
+  return true;
+}
+
 Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
   if (proto::is_retry_topic(h.topic)) {
     refuse(b, r, ResponseCode::MESSAGE_ILLEGAL,
@@ -248,6 +274,7 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   }
   if (r.body().size() > static_cast<size_t>(b.config.maxMessageSize))
     co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
+  if (refuse_special_in_batch(b, r, h.properties.value_or(std::string_view{}))) co_return;
   std::vector<store::MessageIn> messages;
   proto::BatchReader reader(r.body());
   proto::BatchMessage inner;
@@ -258,6 +285,7 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
       co_return;
     }
     if (!*more) break;
+    if (refuse_special_in_batch(b, r, inner.properties)) co_return;
     messages.push_back(message_of(b, r, h, queue_id));
     messages.back().flag = inner.flag;
     messages.back().body = inner.body;

@@ -331,6 +331,55 @@ TEST(BrokerClient, RegistrationHasTheChecksumThatApacheWants) {
   simulate({checksum}, c);
 }
 
+// A group's name is checked wherever one is made, and what makes many tables wait is not asked for.
+Task<void> odd_requests(World& w) {
+  auto a = co_await w.send("T", "x");
+  a = co_await w.call(RequestCode::CLONE_GROUP_OFFSET, {{"srcGroup", "g"}, {"destGroup", "bad\nname"}});
+  EXPECT_EQ(code_of(a), 29) << remark(a);
+  co_await w.peer->call(w.pull_frame("T", 0));
+  a = co_await w.call(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET, {{"topic", "T"},
+                                                                   {"group", "g"},
+                                                                   {"timestamp", "0"},
+                                                                   {"isForce", "true"},
+                                                                   {"queueId", "2147483647"},
+                                                                   {"offset", "0"}});
+  EXPECT_EQ(code_of(a), 29) << remark(a);
+  std::string refs = R"({"clientID":"c","consumerDataSet":[{"groupName":"g2","subscriptionDataSet":[)";
+  refs += R"({"topic":"T","codeSet":[0)";
+  for (int i = 0; i < 5000; i++) refs += ",0";
+  refs += "]}";
+  for (int i = 0; i < 5000; i++) refs += R"(,{"$ref":"$.consumerDataSet[0].subscriptionDataSet[0]"})";
+  refs += "]}]}";
+  a = co_await w.call(RequestCode::HEART_BEAT, {}, refs);
+  EXPECT_NE(code_of(a), 0) << "a text that stands for 25 million values";
+}
+TEST(BrokerClient, OddRequestsAreRefused) {
+  simulate({odd_requests});
+}
+
+// Topics go away while their broker is asked how it is.
+Task<void> info_while_deleting(World& w) {
+  for (int i = 0; i < 30; i++) co_await w.send("Gone" + std::to_string(i), "x");
+  auto other = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  std::string deletions, questions;
+  for (int i = 0; i < 30; i++) {
+    const std::string topic = "Gone" + std::to_string(i);
+    deletions += w.request(RequestCode::DELETE_TOPIC_IN_BROKER, {{"topic", topic}});
+  }
+  for (int i = 0; i < 5; i++) questions += w.request(RequestCode::GET_BROKER_RUNTIME_INFO, {});
+  co_await w.peer->send(questions);
+  co_await other->send(deletions);
+  for (int i = 0; i < 5; i++) {
+    auto a = co_await w.peer->next();
+    EXPECT_EQ(code_of(a), 0);
+    EXPECT_EQ(body_text(a).find("\"earliestMessageTimeStamp\":\"-1\""), std::string::npos);
+  }
+  co_await other->close();
+}
+TEST(BrokerClient, AskedWhileTopicsGo) {
+  simulate({info_while_deleting});
+}
+
 TEST(BrokerConfig, LevelsAndCombinations) {
   EXPECT_EQ(DelayLevels::parse("1s 2m 3h 4d")->delay_ms,
             (std::vector<int64_t>{1'000, 120'000, 10'800'000, 345'600'000}));
@@ -346,6 +395,14 @@ TEST(BrokerConfig, LevelsAndCombinations) {
   EXPECT_EQ(errors_of([](rmq::BrokerConfig&) {}), 0u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.brokerIP1 = "a.host"; }), 1u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.messageDelayLevel = "soon"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.messageDelayLevel = "9999999999999999s"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.brokerClusterName = ""; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.brokerName = "a@b c"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.brokerName = std::string(300, 'n'); }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.bindAddress = "foo"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.namesrvAddr = "xx"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.namesrvAddr = "1.2.3.4:99999;;h:1"; }), 1u);
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.namesrvAddr = "h.example:9876;[::1]:9876;"; }), 0u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.memoryLimit = 1 << 20; }), 1u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.storeMemoryBytes = 1 << 20; }), 1u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) {

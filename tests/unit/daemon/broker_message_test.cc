@@ -102,6 +102,31 @@ Task<void> refusals(World& w) {
   EXPECT_EQ(code_of(a), 13) << "over maxMessageSize";
   a = co_await w.send("T", "x", props({{"TRAN_MSG", "true"}}));
   EXPECT_EQ(code_of(a), 16) << "a half message must not be visible";
+  a = co_await w.send("T", "x", props({{"TRAN_MSG", "True"}}));
+  EXPECT_EQ(code_of(a), 16);
+  for (int inner = 0; inner < 2; inner++) {
+    for (int kind = 0; kind < 3; kind++) {
+      std::string special = kind == 0   ? props({{"TRAN_MSG", "true"}})
+                            : kind == 1 ? props({{"DELAY", "3"}})
+                                        : props({{"TIMER_DELAY_SEC", "60"}});
+      std::string body;
+      proto::append_batch_message(body, 0, as_bytes("m"), inner == 1 ? std::string_view(special) : "");
+      std::string frame = w.request(RequestCode::SEND_BATCH_MESSAGE,
+                                    {{"a", "pg"},
+                                     {"b", "T"},
+                                     {"c", "TBW102"},
+                                     {"d", "4"},
+                                     {"e", "0"},
+                                     {"f", "0"},
+                                     {"g", "1"},
+                                     {"h", "0"},
+                                     {"i", inner == 0 ? std::string_view(special) : ""},
+                                     {"m", "true"}},
+                                    body);
+      a = co_await w.peer->call(std::move(frame));
+      EXPECT_EQ(code_of(a), kind == 0 ? 16 : 13) << inner << kind << remark(a);
+    }
+  }
   a = co_await w.send("T", "x", props({{"TIMER_DELAY_MS", "5000"}}));
   EXPECT_EQ(code_of(a), 1) << "a timer message must not come early";
   a = co_await w.send("T", "x", props({{"DELAY", "abc"}}));

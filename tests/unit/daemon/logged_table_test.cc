@@ -209,6 +209,25 @@ TEST(LoggedTable, AFailedWriteIsSaidAndMended) {
   on_one_disk(failing);
 }
 
+// Names may hold anything: a group of an older version, or one that JSON brought.
+Task<void> odd_names(SimDisk& d) {
+  {
+    OffsetManager m(d, path, Durability::on_media);
+    co_await m.load();
+    m.commit("bad\nname\\n", "T", 0, 5);
+    m.commit("g", "T", 0, 77);
+    auto kept = co_await m.kept(m.last_change());
+    EXPECT_TRUE(kept);
+  }
+  OffsetManager again(d, path, Durability::on_media);
+  co_await again.load();
+  EXPECT_EQ(again.query("bad\nname\\n", "T", 0), 5);
+  EXPECT_EQ(again.query("g", "T", 0), 77);
+}
+TEST(LoggedTable, ANameWithANewlineHidesNothing) {
+  on_one_disk(odd_names);
+}
+
 // More than the zeros ahead of the end.
 Task<void> much(SimDisk& d) {
   {
