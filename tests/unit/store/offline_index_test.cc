@@ -47,13 +47,17 @@ std::string index_of(const std::string& log, const std::function<bool(int)>& wan
     h.count++;
   };
   Bytes rest = as_bytes(log);
-  for (int i = 0; auto r = proto::parse_record(rest); rest = rest.subspan(r->size)) {
-    auto unique = r->property(proto::prop::UNIQ_KEY);
+  for (int i = 0;;) {
+    auto parsed = proto::parse_record(rest);
+    if (!parsed) break;
+    const proto::RecordView r = *parsed;
+    rest = rest.subspan(r.size);
+    auto unique = r.property(proto::prop::UNIQ_KEY);
     if (!unique || !wanted(i++)) continue;
-    add(*r, *unique);
-    std::string_view keys = *r->property(proto::prop::KEYS);
-    add(*r, keys.substr(0, keys.find(' ')));
-    add(*r, keys.substr(keys.find(' ') + 1));
+    add(r, *unique);
+    std::string_view keys = *r.property(proto::prop::KEYS);
+    add(r, keys.substr(0, keys.find(' ')));
+    add(r, keys.substr(keys.find(' ') + 1));
   }
   encode_index_header(bytes, h);
   return file;
