@@ -133,7 +133,7 @@ Task<void> refusals(World& w) {
   EXPECT_EQ(code_of(a), 13);
   a = co_await w.call(RequestCode::SEND_MESSAGE_V2, {{"b", "T"}}, "x");
   EXPECT_EQ(code_of(a), 1) << "a required field is missing";
-  a = co_await w.call(RequestCode::QUERY_MESSAGE, {});
+  a = co_await w.call(RequestCode::POP_MESSAGE, {});
   EXPECT_EQ(code_of(a), 3);
   EXPECT_EQ(w.store->max_offset("T", 0), 1) << "nothing of them was stored";
 }
