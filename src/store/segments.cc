@@ -57,13 +57,13 @@ Task<Result<void>> SegmentSet::load() {
     s->base = base;
     CO_TRY_VAR(file, co_await open_file(base, false));
     s->file = std::move(file);
-    if (logs[i].bytes < file_bytes_) {
-      CO_TRY(co_await make_whole(*s->file));
-      CO_TRY(co_await s->file->sync());
-    }
+    if (logs[i].bytes < file_bytes_) CO_TRY(co_await make_whole(*s->file));
     files_.push_back(std::move(s));
   }
-  co_return Result<void>();
+  if (files_.empty()) co_return Result<void>();
+  // A process that was killed may have made the last one and not synced it or its name yet.
+  CO_TRY(co_await files_.back()->file->sync());
+  co_return co_await disk_.sync_dir(dir_);
 }
 
 Task<Result<void>> SegmentSet::create_whole(uint64_t base) {

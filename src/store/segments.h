@@ -23,7 +23,8 @@ class SegmentSet {
  public:
   SegmentSet(Disk& disk, std::string dir, uint64_t file_bytes, StoreStats& stats);
 
-  // Opens what is there. A last file that is empty is removed, one that is too short is made whole.
+  // Opens what is there. A last file that is empty is removed, one that is too short is made whole. Files and
+  // their names are on stable storage when it resolves.
   // Errc::corrupt: one between is missing. Errc::unsupported: sizes are not `file_bytes`.
   Task<Result<void>> load();
   // The next file: full size, synced, in a synced directory, then in the set. On failure nothing is left.
