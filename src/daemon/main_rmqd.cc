@@ -42,7 +42,7 @@ class ShownProgress : public store::RecoveryProgress {
         "the CommitLog is damaged in the middle: rmqd does not start, so that nothing is lost that can be "
         "saved",
         {{"OFFSET", std::to_string(at)},
-         {"NEXT_VALID", next_valid == 0 ? std::string("none") : std::to_string(next_valid)}});
+         {"BYTES", next_valid == 0 ? std::string("all that follows") : std::to_string(next_valid - at)}});
   }
   void on_quarantine(int64_t from, int64_t to) override {
     log(LogLevel::error, ids::store_quarantined,

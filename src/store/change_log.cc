@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/crc.h"
+#include "store/blocks.h"
 #include "store/config_file.h"
 
 namespace rmq::store {
@@ -63,10 +64,6 @@ Task<Result<void>> write_zeros(File& f, uint64_t from, uint64_t to) {
     from += n;
   }
   co_return Result<void>{};
-}
-
-std::string parent_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
 }
 
 }  // namespace

@@ -7,17 +7,12 @@
 
 #include "base/check.h"
 #include "proto/record.h"
+#include "store/blocks.h"
 
 namespace rmq::store {
 
 namespace {
 constexpr uint64_t block = disk_block_bytes;
-uint64_t align_down(uint64_t v) {
-  return v & ~(block - 1);
-}
-uint64_t align_up(uint64_t v) {
-  return align_down(v + block - 1);
-}
 size_t chunk_bytes_for(uint64_t file_bytes) {
   return std::gcd<uint64_t>(file_bytes, log_chunk_bytes_max);
 }

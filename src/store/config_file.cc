@@ -1,4 +1,5 @@
 #include "store/config_file.h"
+#include "store/blocks.h"
 
 #include <cerrno>
 #include <utility>
@@ -6,11 +7,6 @@
 namespace rmq::store {
 
 namespace {
-
-std::string parent_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
 
 Task<Result<void>> write_whole(Disk& disk, std::string path, std::string content) {
   auto f = co_await disk.open(path, {.write = true, .create = true, .truncate = true});

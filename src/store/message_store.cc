@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "proto/record.h"
+#include "store/blocks.h"
 #include "store/foreign.h"
 #include "store/recovery.h"
 #include "store/store_impl.h"
@@ -52,11 +53,6 @@ bool is_visible(int32_t sys_flag) {
 
 int64_t tags_code_of(const MessageIn& m, const StoredProperties& p) {
   return m.tags_code ? *m.tags_code : proto::tags_code_of(p.tags);
-}
-
-std::string parent_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 StoreOptions completed(StoreOptions o) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "proto/record.h"
+#include "store/blocks.h"
 #include "store/recovery.h"
 
 namespace rmq::store {
@@ -17,13 +18,6 @@ namespace {
 constexpr uint64_t block = disk_block_bytes;
 constexpr size_t piece_bytes = 1u << 20;
 constexpr std::string_view quarantine_topic = "RMQ_SYS_QUARANTINE";
-
-uint64_t align_down(uint64_t v) {
-  return v & ~(block - 1);
-}
-uint64_t align_up(uint64_t v) {
-  return align_down(v + block - 1);
-}
 
 // `bytes` of the log that are one record.
 void fill(MutableBytes out, uint64_t physical, int64_t store_ms) {

@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "store/blocks.h"
 #include "store/segments.h"
 
 namespace rmq::store {
 
-namespace {
-std::string parent_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-}  // namespace
+namespace {}  // namespace
 
 QueueFiles::QueueFiles(Disk& disk, const StoreOptions& o, StoreStats& stats, QueueTable& table)
     : disk_(disk),

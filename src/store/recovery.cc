@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "store/blocks.h"
 
 namespace rmq::store {
 
@@ -13,12 +14,6 @@ constexpr size_t window_bytes = 4u << 20;
 constexpr size_t look_bytes = 1u << 20;
 constexpr uint64_t zeros_enough = 8u << 20;  // more than one write, and than one record: nothing follows
 constexpr int64_t gap_units_max = 1'000'000;
-uint64_t align_down(uint64_t v) {
-  return v & ~(block - 1);
-}
-uint64_t align_up(uint64_t v) {
-  return align_down(v + block - 1);
-}
 
 bool all_zero(Bytes b) {
   return b.empty() || (b[0] == std::byte{0} && std::memcmp(b.data(), b.data() + 1, b.size() - 1) == 0);
