@@ -10,27 +10,13 @@
 #include "json.h"
 #include "proto/properties.h"
 #include "proto/record.h"
+#include "ran.h"
 #include "store/format.h"
 
 namespace rmq::ctl {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Ran {
-  int exit = 0;
-  std::string out, err;
-};
-
-Ran run(std::vector<std::string> args) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Ran r;
-  r.exit = static_cast<int>(run_program(std::move(args)));
-  r.out = testing::internal::GetCapturedStdout();
-  r.err = testing::internal::GetCapturedStderr();
-  return r;
-}
 
 struct Json {
   explicit Json(const std::string& text) { EXPECT_TRUE(document.parse(text)) << text; }

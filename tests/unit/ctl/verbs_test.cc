@@ -11,27 +11,13 @@
 #include "proto/headers_send.h"
 #include "proto/properties.h"
 #include "proto/record.h"
+#include "ran.h"
 
 namespace rmq::ctl {
 namespace {
 
 using proto::RequestCode;
 using proto::ResponseCode;
-
-struct Ran {
-  int exit = 0;
-  std::string out, err;
-};
-
-Ran run(std::vector<std::string> args) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Ran r;
-  r.exit = static_cast<int>(run_program(std::move(args)));
-  r.out = testing::internal::GetCapturedStdout();
-  r.err = testing::internal::GetCapturedStderr();
-  return r;
-}
 
 void expect_one_line(const std::string& err) {
   EXPECT_TRUE(err.starts_with("rmqctl: ")) << err;
