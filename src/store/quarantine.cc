@@ -15,7 +15,6 @@ namespace rmq::store {
 
 namespace {
 
-constexpr uint64_t block = disk_block_bytes;
 constexpr size_t piece_bytes = 1u << 20;
 constexpr std::string_view quarantine_topic = "RMQ_SYS_QUARANTINE";
 
