@@ -9,7 +9,6 @@
 namespace rmq::store {
 
 namespace {
-constexpr uint64_t block = disk_block_bytes;
 constexpr size_t window_bytes = 4u << 20;
 constexpr size_t look_bytes = 1u << 20;
 constexpr uint64_t zeros_enough = 8u << 20;  // more than one write, and than one record: nothing follows
