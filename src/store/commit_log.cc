@@ -13,6 +13,7 @@ namespace rmq::store {
 
 namespace {
 constexpr uint64_t block = disk_block_bytes;
+constexpr uint64_t long_read_bytes = 128u << 10;  // a longer read counts among the long ones
 size_t chunk_bytes_for(uint64_t file_bytes) {
   return std::gcd<uint64_t>(file_bytes, log_chunk_bytes_max);
 }
@@ -98,7 +99,7 @@ CommitLog::Room CommitLog::room_for(size_t bytes) {
 
 LogMemory& CommitLog::tail_memory(uint64_t physical) {
   uint64_t index = cache_.index_of(physical);
-  LogMemory* m = cache_.find(index);
+  LogMemory* m = cache_.tail(index);
   return m != nullptr ? *m : cache_.open_tail(index);
 }
 
@@ -340,72 +341,93 @@ Task<void> CommitLog::prepare_loop() {
 
 // ---- reading -----------------------------------------------------------------------------------------
 
-CommitLog::Piece CommitLog::in_memory(uint64_t physical, size_t bytes) {
-  LogMemory* m = cache_.find(cache_.index_of(physical));
-  if (m == nullptr) return {};
-  size_t at = physical % cache_.chunk_bytes();
-  return {m, m->data() + at, std::min(bytes, cache_.chunk_bytes() - at)};
+std::shared_ptr<CommitLog::Loading> CommitLog::loading_at(uint64_t physical) const {
+  auto it = loading_.upper_bound(physical);
+  if (it == loading_.begin()) return nullptr;
+  --it;
+  return physical < it->second->end ? it->second : nullptr;
 }
 
-Task<Result<void>> CommitLog::read_chunk(uint64_t index) {
-  uint64_t begin = index * cache_.chunk_bytes();
+Task<Result<void>> CommitLog::read_run(uint64_t physical, uint64_t end) {
+  uint64_t begin = align_down(physical);
   std::shared_ptr<Segment> s = segments_.find(begin);
   if (s == nullptr) co_return fail(Errc::not_found, "commitlog file");
-  LogMemory* m = cache_.take();
+  end = std::min({align_up(end), begin + log_read_bytes_max, s->base + segments_.file_bytes()});
+  end = cache_.absent_until(begin, end);
+  if (auto next = loading_.upper_bound(begin); next != loading_.end()) end = std::min(end, next->first);
+  check(begin < end);
+  auto loading = std::make_shared<Loading>();
+  loading->end = end;
+  loading_.emplace(begin, loading);
+  LogMemory* m = cache_.take(end - begin);
   auto n = co_await s->file->read(begin - s->base, {m->data(), m->bytes()});
+  loading_.erase(begin);
+  loading->done.set();
   stats_.log_reads++;
   if (!n || *n != m->bytes()) {
-    m->unref();
+    cache_.drop(m);
     if (!n) co_return std::unexpected(n.error());
     co_return fail(Errc::corrupt, "a commitlog file ends too early");
   }
   stats_.log_read_bytes += *n;
-  cache_.insert(index, m);
+  cache_.insert(begin, m);
   co_return Result<void>();
 }
 
-Task<Result<void>> CommitLog::load(uint64_t physical) {
-  uint64_t index = cache_.index_of(physical);
-  while (cache_.find(index) == nullptr) {
-    auto it = loading_.find(index);
-    if (it != loading_.end()) {
-      std::shared_ptr<Event> done = it->second;
-      co_await done->wait();
+Task<Result<void>> CommitLog::load(uint64_t physical, uint64_t end) {
+  end = std::max(end, physical + 1);
+  Semaphore& slots = end - physical > long_read_bytes ? long_reads_ : short_reads_;
+  while (in_memory(physical, 1).memory == nullptr) {
+    if (std::shared_ptr<Loading> other = loading_at(physical)) {
+      co_await other->done.wait();
       continue;  // it may have failed, or be evicted again
     }
-    auto done = std::make_shared<Event>();
-    loading_.emplace(index, done);
-    auto r = co_await read_chunk(index);
-    loading_.erase(index);
-    done->set();
+    if (!slots.try_acquire()) {
+      co_await slots.acquire();
+      bool there = in_memory(physical, 1).memory != nullptr || loading_at(physical) != nullptr;
+      if (there) {
+        slots.release();
+        continue;
+      }
+    }
+    auto r = co_await read_run(physical, end);
+    slots.release();
     if (!r) co_return r;
   }
+  co_return Result<void>();
+}
+
+// Within one chunk's place, past the cache.
+Task<Result<void>> CommitLog::read_part(uint64_t physical, MutableBytes into) {
+  std::shared_ptr<Segment> s = segments_.find(physical);
+  if (s == nullptr) co_return fail(Errc::not_found, "commitlog file");
+  uint64_t begin = align_down(physical), end = align_up(physical + into.size());
+  LogMemory* m = LogMemory::create(end - begin, cache_.live_counter());
+  auto got = co_await s->file->read(begin - s->base, {m->data(), m->bytes()});
+  stats_.log_reads++;
+  bool whole = got && *got == m->bytes();
+  if (whole) std::memcpy(into.data(), m->data() + (physical - begin), into.size());
+  m->unref();
+  if (!got) co_return std::unexpected(got.error());
+  if (!whole) co_return fail(Errc::corrupt, "a commitlog file ends too early");
+  stats_.log_read_bytes += end - begin;
   co_return Result<void>();
 }
 
 Task<Result<void>> CommitLog::copy(uint64_t physical, MutableBytes into) {
   while (!into.empty()) {
     Piece p = in_memory(physical, into.size());
+    size_t n = p.bytes;
     if (p.memory != nullptr) {
-      std::memcpy(into.data(), p.data, p.bytes);
-      physical += p.bytes;
-      into = into.subspan(p.bytes);
-      continue;
+      std::memcpy(into.data(), p.data, n);
+    } else {
+      n = std::min(into.size(), cache_.chunk_bytes() - physical % cache_.chunk_bytes());
+      n = cache_.absent_until(physical, physical + n) - physical;
+      co_await short_reads_.acquire();
+      auto r = co_await read_part(physical, into.first(n));
+      short_reads_.release();
+      if (!r) co_return r;
     }
-    std::shared_ptr<Segment> s = segments_.find(physical);
-    if (s == nullptr) co_return fail(Errc::not_found, "commitlog file");
-    size_t chunk_left = cache_.chunk_bytes() - physical % cache_.chunk_bytes();
-    size_t n = std::min(into.size(), chunk_left);
-    uint64_t begin = align_down(physical), end = align_up(physical + n);
-    LogMemory* m = LogMemory::create(end - begin, cache_.live_counter());
-    auto got = co_await s->file->read(begin - s->base, {m->data(), m->bytes()});
-    stats_.log_reads++;
-    bool whole = got && *got == m->bytes();
-    if (whole) std::memcpy(into.data(), m->data() + (physical - begin), n);
-    m->unref();
-    if (!got) co_return std::unexpected(got.error());
-    if (!whole) co_return fail(Errc::corrupt, "a commitlog file ends too early");
-    stats_.log_read_bytes += end - begin;
     physical += n;
     into = into.subspan(n);
   }

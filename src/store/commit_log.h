@@ -11,9 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 
 #include "store/log_cache.h"
 #include "store/segments.h"
@@ -23,6 +23,7 @@ namespace rmq::store {
 
 inline constexpr size_t log_write_bytes_max = 1u << 20;  // one write; also how far a torn tail can reach
 inline constexpr size_t log_chunk_bytes_max = 1u << 20;  // one piece of log memory
+inline constexpr size_t log_read_bytes_max = 1u << 20;   // one read of old log
 inline constexpr size_t zero_buffer_bytes = 256u << 10;
 inline constexpr size_t zero_step_bytes = 4u << 20;  // one write of zeros ahead
 
@@ -65,16 +66,16 @@ class CommitLog {
   Task<Result<void>> sync();
 
   // --- reading; only below written_offset()
-  struct Piece {
-    LogMemory* memory = nullptr;  // null: not in memory
-    const std::byte* data = nullptr;
-    size_t bytes = 0;  // at most up to the end of that memory
-  };
-  Piece in_memory(uint64_t physical, size_t bytes);
-  Task<Result<void>> load(uint64_t physical);  // brings the piece with that offset into memory
+  using Piece = LogCache::Piece;
+  Piece in_memory(uint64_t physical, size_t bytes) { return cache_.find(physical, bytes); }
+  // Brings old log into memory with one read, from the block of `physical` on towards `end`: at most
+  // log_read_bytes_max, not beyond the file, and not what is in memory already or on its way. Few such reads
+  // are in flight at a time, in the order of the calls, so that the device has time for the log's writes.
+  Task<Result<void>> load(uint64_t physical, uint64_t end);
   Task<Result<LogExtent>> read(uint64_t physical, size_t bytes);  // contiguous; a copy where needed
   Task<Result<void>> copy(uint64_t physical, MutableBytes into);  // through a small read when not in memory
 
+  uint64_t old_share_bytes() const { return cache_.old_share_bytes(); }
   uint64_t memory_bytes() const { return cache_.live_bytes(); }
   const std::shared_ptr<std::atomic<uint64_t>>& memory_counter() const { return cache_.live_counter(); }
 
@@ -100,7 +101,13 @@ class CommitLog {
   LogMemory& tail_memory(uint64_t physical);
   void seal_file(uint64_t file_end);
   void fail_log(const Error& e);
-  Task<Result<void>> read_chunk(uint64_t index);
+  struct Loading {
+    uint64_t end = 0;
+    Event done;
+  };
+  std::shared_ptr<Loading> loading_at(uint64_t physical) const;
+  Task<Result<void>> read_run(uint64_t physical, uint64_t end);
+  Task<Result<void>> read_part(uint64_t physical, MutableBytes into);
 
   const StoreOptions& options_;
   StoreStats& stats_;
@@ -128,7 +135,8 @@ class CommitLog {
   uint64_t zero_busy_from_ = UINT64_MAX;  // a write of zeros is in flight from here on
   Event zero_done_, flush_work_, prepare_work_, stop_, drained_;
   Semaphore sync_one_{1};
-  std::unordered_map<uint64_t, std::shared_ptr<Event>> loading_;
+  std::map<uint64_t, std::shared_ptr<Loading>> loading_;  // by first offset
+  Semaphore long_reads_{2}, short_reads_{16};
 };
 
 }  // namespace rmq::store

@@ -12,32 +12,6 @@ namespace {
 
 constexpr int64_t scan_units_min = 800;  // 16,000 bytes of units, as RocketMQ scans at least
 
-// Units of one queue, one after the other: from memory where they are there, else from a block of a file.
-class UnitCursor {
- public:
-  UnitCursor(QueueFiles& files, ConsumeQueue& q) : files_(files), q_(q) {}
-  bool get(int64_t offset, QueueUnit& u) const {
-    if (offset >= q_.tail_first) {
-      u = decode_unit(q_.tail_unit(offset));
-      return true;
-    }
-    if (!block_ || offset < block_->first || offset >= block_->first + block_->count) return false;
-    u = decode_unit(block_->units.data() + static_cast<size_t>(offset - block_->first) * unit_bytes);
-    return true;
-  }
-  Task<Result<void>> load(int64_t offset) {
-    auto b = co_await files_.block_of(q_, offset);
-    if (!b) co_return std::unexpected(b.error());
-    block_ = std::move(*b);
-    co_return Result<void>();
-  }
-
- private:
-  QueueFiles& files_;
-  ConsumeQueue& q_;
-  std::shared_ptr<UnitBlock> block_;
-};
-
 }  // namespace
 
 bool MessageStore::Impl::in_memory(int64_t physical_offset) const {
@@ -54,34 +28,56 @@ bool MessageStore::Impl::batch_full(const GetMessageResult& r, const QueueUnit& 
   return r.message_count + 1 > (hot ? options_.transfer_count_in_memory : options_.transfer_count_on_disk);
 }
 
-// Adds one record to the result; false: the filter does not want it.
-Task<Result<bool>> MessageStore::Impl::add_record(GetMessageResult& r, QueueUnit u,
-                                                  const MessageFilter* filter) {
-  uint64_t at = static_cast<uint64_t>(u.physical_offset);
-  size_t left = static_cast<size_t>(u.bytes);
-  if (filter != nullptr && filter->needs_record()) {
-    CO_TRY_VAR(whole, co_await log_.read(at, left));
-    if (!filter->matches_record(whole.bytes())) co_return false;
-  }
-  while (left != 0) {
-    CommitLog::Piece p = log_.in_memory(at, left);
-    if (p.memory == nullptr) {
-      stats_.get_misses++;
-      CO_TRY(co_await log_.load(at));
-      continue;
-    }
-    bool grown = !r.extents.empty() && r.extents.back().append(*p.memory, p.data, p.bytes);
-    if (!grown) r.extents.emplace_back(*p.memory, p.data, p.bytes);
-    at += p.bytes;
-    left -= p.bytes;
-  }
-  r.message_count++;
-  r.byte_count += static_cast<uint64_t>(u.bytes);
-  co_return true;
+// The usual case: the record lies in one piece of memory. False: nothing was done.
+bool MessageStore::Impl::add_at_once(GetMessageResult& r, ReadAhead::Get& g, const QueueUnit& u) {
+  if (g.filter != nullptr && g.filter->needs_record()) return false;
+  size_t bytes = static_cast<size_t>(u.bytes);
+  CommitLog::Piece p = log_.in_memory(static_cast<uint64_t>(u.physical_offset), bytes);
+  if (p.bytes != bytes) return false;
+  g.old = g.old || p.old;
+  bool grown = !r.extents.empty() && r.extents.back().append(*p.memory, p.data, p.bytes);
+  if (!grown) r.extents.emplace_back(*p.memory, p.data, p.bytes);
+  return true;
 }
 
-Task<void> MessageStore::Impl::scan(GetMessageResult& r, ConsumeQueue& q, int64_t offset,
-                                    int32_t max_messages, const MessageFilter* filter) {
+// Brings the record into memory, piece by piece, and adds it when all of it is there.
+Task<Result<MessageStore::Impl::Added>> MessageStore::Impl::add_record(GetMessageResult& r, ReadAhead::Get& g,
+                                                                       int64_t offset, QueueUnit u) {
+  uint64_t at = static_cast<uint64_t>(u.physical_offset);
+  const uint64_t end = at + static_cast<uint64_t>(u.bytes);
+  const bool whole = g.filter != nullptr && g.filter->needs_record();
+  std::vector<LogExtent> pieces;
+  while (at < end) {
+    CommitLog::Piece p = log_.in_memory(at, end - at);
+    if (p.memory == nullptr) {
+      stats_.get_misses++;
+      g.old = true;
+      if (!read_ahead_.try_enter(g)) {
+        // Too many wait: what there is may go first, and the memory that it holds.
+        if (r.message_count != 0) co_return Added::later;
+        co_await read_ahead_.enter(g);
+      }
+      CO_TRY(co_await read_ahead_.load(g, offset, at, end));
+      continue;
+    }
+    g.old = g.old || p.old;
+    pieces.emplace_back(*p.memory, p.data, p.bytes);
+    at += p.bytes;
+  }
+  if (!whole) {
+    for (LogExtent& e : pieces) r.extents.push_back(std::move(e));
+    co_return Added::yes;
+  }
+  CO_TRY_VAR(record,
+             co_await log_.read(static_cast<uint64_t>(u.physical_offset), static_cast<size_t>(u.bytes)));
+  if (!g.filter->matches_record(record.bytes())) co_return Added::no;
+  r.extents.push_back(std::move(record));
+  co_return Added::yes;
+}
+
+Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int32_t max_messages) {
+  ConsumeQueue& q = g.q;
+  const int64_t offset = g.begin;
   int64_t file_units = queue_files_.file_units();
   int64_t end = std::min({r.max_offset, offset - offset % file_units + file_units,
                           offset + std::max<int64_t>(scan_units_min, max_messages)});
@@ -102,14 +98,17 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ConsumeQueue& q, int64_
     if (batch_full(r, u, max_messages)) co_return;
     bool wanted = !is_blank(u) && u.bytes > 0 && u.physical_offset >= log_min;
     if (!wanted && r.message_count == 0) r.status = GetMessageStatus::MESSAGE_WAS_REMOVING;
-    if (wanted && filter != nullptr && !filter->matches_tags_code(u.tags_code)) wanted = false;
+    if (wanted && g.filter != nullptr && !g.filter->matches_tags_code(u.tags_code)) wanted = false;
     if (wanted) {
-      auto added = co_await add_record(r, u, filter);
-      if (!added) {
-        if (r.message_count == 0) r.status = GetMessageStatus::OFFSET_FOUND_NULL;
-        co_return;
+      Result<Added> added = Added::yes;
+      if (!add_at_once(r, g, u)) added = co_await add_record(r, g, o, u);
+      if (!added && r.message_count == 0) r.status = GetMessageStatus::OFFSET_FOUND_NULL;
+      if (!added || *added == Added::later) co_return;
+      if (*added == Added::yes) {
+        r.message_count++;
+        r.byte_count += static_cast<uint64_t>(u.bytes);
+        r.status = GetMessageStatus::FOUND;
       }
-      if (*added) r.status = GetMessageStatus::FOUND;
     }
     r.next_begin_offset = o + 1;
   }
@@ -133,7 +132,9 @@ Task<GetMessageResult> MessageStore::Impl::get(std::string_view topic, int32_t q
     r.status = GetMessageStatus::OFFSET_OVERFLOW_BADLY;
     r.next_begin_offset = r.max_offset;
   } else {
-    co_await scan(r, *q, offset, max_messages, filter);
+    ReadAhead::Get g(read_ahead_, *q, offset, filter);
+    co_await scan(r, g, max_messages);
+    if (g.old && r.next_begin_offset > offset) read_ahead_.passed(g, r.next_begin_offset);
     stats_.get_messages += r.message_count;
     stats_.get_bytes += r.byte_count;
   }

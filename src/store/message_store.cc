@@ -70,7 +70,8 @@ MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
       queue_files_(disk, options_, stats_, table_),
       checkpoint_files_(disk, options_.root),
       log_(disk, options_, stats_, *this),
-      index_(disk, options_, stats_, log_) {}
+      index_(disk, options_, stats_, log_),
+      read_ahead_(log_, queue_files_) {}
 
 MessageStore::Impl::~Impl() {
   for (; !pending_.empty(); pending_.pop()) {  // only after a failure
@@ -530,6 +531,7 @@ Task<void> MessageStore::Impl::shutdown() {
       if (!removed) fail(removed.error());
     }
   }
+  co_await read_ahead_.stop();
   co_await queue_files_.close();
   co_await log_.close();
   co_await checkpoint_files_.close();

@@ -15,6 +15,7 @@
 #include "store/index_service.h"
 #include "store/message_store.h"
 #include "store/queue_files.h"
+#include "store/read_ahead.h"
 
 namespace rmq::store {
 
@@ -117,9 +118,14 @@ struct MessageStore::Impl final : LogOwner {
   Task<Result<int64_t>> store_time_of(ConsumeQueue& q, int64_t offset);
   bool in_memory(int64_t physical_offset) const;
   bool batch_full(const GetMessageResult& r, const QueueUnit& u, int32_t max_messages) const;
-  Task<Result<bool>> add_record(GetMessageResult& r, QueueUnit u, const MessageFilter* filter);
-  Task<void> scan(GetMessageResult& r, ConsumeQueue& q, int64_t offset, int32_t max_messages,
-                  const MessageFilter* filter);
+  enum class Added : uint8_t {
+    yes,
+    no,     // the filter does not want it
+    later,  // it would have to wait for the disk longer than what the result has already should
+  };
+  bool add_at_once(GetMessageResult& r, ReadAhead::Get& g, const QueueUnit& u);
+  Task<Result<Added>> add_record(GetMessageResult& r, ReadAhead::Get& g, int64_t offset, QueueUnit u);
+  Task<void> scan(GetMessageResult& r, ReadAhead::Get& g, int32_t max_messages);
 
   Disk& disk_;
   StoreOptions options_;
@@ -129,8 +135,8 @@ struct MessageStore::Impl final : LogOwner {
   CheckpointFiles checkpoint_files_;
   CommitLog log_;
   IndexService index_;
+  ReadAhead read_ahead_;
   Semaphore key_queries_{4};  // look-ups by key at a time
-  uint64_t hot_bytes_ = 0;    // in_memory()
 
   uint64_t confirm_ = 0;
   uint64_t hold_ = UINT64_MAX;
