@@ -84,7 +84,8 @@ class Bench {
     double cpu = own_cpu_seconds();
     start_ns_ = shown_ns_ = now_ns_ = system_mono_ns();
     int64_t end_ns = start_ns_ + plan_.duration_ms * ns_per_ms;
-    for (size_t s = 0; s < slots_.size(); s++) issue(s);
+    for (size_t s = 0; s < slots_.size(); s++)
+      if (issued_ < plan_.requests_max) issue(s);
     for (size_t i = 0; i < connections_.size(); i++) TRY(flush(i));
     while (in_flight_ > 0) {
       TRY(turn());
@@ -126,6 +127,7 @@ class Bench {
     Slot& slot = slots_[number];
     load_.patch(slot, now_ms_);
     slot.sent_ns = now_ns_;
+    issued_++;
     connections_[number / plan_.window].out += slot.frame;
     in_flight_++;
   }
@@ -199,7 +201,7 @@ class Bench {
     result_.latency.add(us);
     recent_.add(us);
     if (!load_.take(slot, answer, body_bytes, &result_)) result_.refused[answer.code]++;
-    if (!stopping_) issue(number);
+    if (!stopping_ && issued_ < plan_.requests_max) issue(number);
   }
 
   void show_progress() {
@@ -233,6 +235,7 @@ class Bench {
   BenchResult result_;
   Histogram recent_;
   size_t in_flight_ = 0;
+  int64_t issued_ = 0;
   bool stopping_ = false;
   int64_t start_ns_ = 0, now_ns_ = 0, shown_ns_ = 0, shown_messages_ = 0;
   int64_t now_ms_ = system_wall_ms();

@@ -66,6 +66,7 @@ struct BenchPlan {
   size_t connections = 16;
   size_t window = 8;  // requests in flight on each
   int64_t duration_ms = 10'000;
+  int64_t requests_max = INT64_MAX;  // no more than that, also before the time is over
   const char* unit = "msg/s";
 };
 

@@ -36,7 +36,7 @@ struct Options {
   // Sending.
   std::string tag, file, delay;
   std::vector<std::string> keys, properties;
-  std::optional<int64_t> queue, delay_level, count, batch;
+  std::optional<int64_t> queue, delay_level, count, batch, topics;
   bool lines = false;
   // Reading.
   std::string from, sql, wait;  // wait: --timeout of verbs that wait for messages

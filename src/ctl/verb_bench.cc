@@ -29,14 +29,21 @@ struct Patch {
   }
 };
 
+constexpr int64_t no_end_ms = 365LL * 24 * 3'600'000;
+constexpr size_t topic_digits = 6;
+std::string numbered_topic(std::string_view topic, uint64_t number) {
+  return fmt::format("{}_{:0>{}}", topic, number, topic_digits);
+}
+
 class SendLoad : public Workload {
  public:
   SendLoad(std::string topic, WriteTarget target, std::vector<std::string> addresses, size_t size,
-           size_t batch)
+           size_t batch, uint64_t topics)
       : topic_(std::move(topic)),
         target_(std::move(target)),
         addresses_(std::move(addresses)),
-        batch_(batch) {
+        batch_(batch),
+        topics_(topics) {
     body_.resize(size);
     for (size_t i = 0; i < size; i++)
       body_[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[(i * 7 + i / 11) % 36];
@@ -63,7 +70,8 @@ class SendLoad : public Workload {
         proto::append_batch_message(body, 0, as_bytes(body_), own);
       }
     }
-    auto h = send_header(topic_, q, properties, born_placeholder);
+    const std::string topic = topics_ == 1 ? topic_ : numbered_topic(topic_, 0);
+    auto h = send_header(topic, q, properties, born_placeholder);
     h.batch = batch_ > 1;
     if (h.batch) {
       proto::SendBatchMessage::append_request(slot.frame, opaque, h, body);
@@ -74,6 +82,7 @@ class SendLoad : public Workload {
     Places p;
     p.born.at = slot.frame.find(fmt::format("{}", born_placeholder));
     if (batch_ == 1) p.id.at = slot.frame.find(id) + 16;
+    if (topics_ > 1) p.topic.at = slot.frame.find(topic) + topic.size() - topic_digits;
     places_.resize(std::max(places_.size(), number + 1));
     places_[number] = p;
     slot.queue_id = static_cast<int32_t>(number);
@@ -83,6 +92,7 @@ class SendLoad : public Workload {
     const Places& p = places_[static_cast<size_t>(slot.queue_id)];
     p.born.put_decimal(slot.frame, static_cast<uint64_t>(now_ms), 13);
     if (p.id.at != std::string::npos) p.id.put_hex(slot.frame, ++counter_, 16);
+    if (topics_ > 1) p.topic.put_decimal(slot.frame, next_topic_++ % topics_, topic_digits);
   }
 
   bool take(Slot&, const proto::RemotingCommand& answer, size_t, BenchResult* r) override {
@@ -95,15 +105,17 @@ class SendLoad : public Workload {
  private:
   static constexpr int64_t born_placeholder = 1'111'222'233'333;  // 13 digits, as the times until 2286
   struct Places {
-    Patch born, id;
+    Patch born, id, topic;
   };
   std::string topic_;
   WriteTarget target_;
   std::vector<std::string> addresses_;
   size_t batch_;
+  const uint64_t topics_;
   std::string body_;
   std::vector<Places> places_;
   uint64_t counter_ = 0;
+  uint64_t next_topic_ = 0;
 };
 
 struct ReadQueue {
@@ -250,12 +262,16 @@ Outcome<void> bench_send(Context& c) {
   auto size = o.size.empty() ? std::optional<int64_t>(1024) : parse_bytes(o.size);
   if (!size || *size < 1 || *size > (4 << 20))
     return fail(Exit::usage, fmt::format("--size {}: it must be between 1 byte and 4 MiB", o.size));
-  TRY_VAR(target, write_target(c, c.arg(0)));
+  const auto topics = static_cast<uint64_t>(o.topics.value_or(1));
+  const int64_t batch = o.batch.value_or(1);
+  if (o.count) plan.requests_max = (*o.count + batch - 1) / batch;
+  if (o.count && o.duration.empty()) plan.duration_ms = no_end_ms;
+  TRY_VAR(target, write_target(c, topics == 1 ? c.arg(0) : numbered_topic(c.arg(0), 0)));
   for (const WriteQueue& q : target.queues)
     if (std::find(plan.addresses.begin(), plan.addresses.end(), q.address) == plan.addresses.end())
       plan.addresses.push_back(q.address);
-  SendLoad load(c.arg(0), target, plan.addresses, static_cast<size_t>(*size),
-                static_cast<size_t>(o.batch.value_or(1)));
+  SendLoad load(c.arg(0), target, plan.addresses, static_cast<size_t>(*size), static_cast<size_t>(batch),
+                topics);
   TRY_VAR(result, run_bench(c, plan, load));
   return finish(c, plan, result);
 }
@@ -310,6 +326,9 @@ constexpr OptionSpec send_options[] = {
     window_option,
     {"-s,--size", "BYTES", &Options::size, "of a message's body (default 1024; 4k, 1m)"},
     {"--batch", "N", &Options::batch, "messages in each request (default 1)", 1, 1'000},
+    {"--count", "N", &Options::count, "stop after N messages, rounded up to whole requests", 1,
+     INT64_MAX / 2},
+    {"--topics", "N", &Options::topics, "in turn to TOPIC_000000 and the N - 1 that follow", 2, 1'000'000},
     {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only this broker"},
     duration_option,
 };
