@@ -417,6 +417,7 @@ Result<DelayOffsetWrapper> DelayOffsetWrapper::parse(std::string_view json) {
   return read_body<DelayOffsetWrapper>(json, [](Value v, DelayOffsetWrapper& out) {
     read_version(v["dataVersion"], out.data_version);
     read_number_table(v["offsetTable"], out.offset_table);
+    v["deliveredOffset"].read(out.delivered_offset);
   });
 }
 
@@ -425,6 +426,7 @@ std::string DelayOffsetWrapper::to_json(JsonStyle style) const {
   w.begin_object();
   w.key("dataVersion");
   data_version.write(w);
+  if (delivered_offset) w.member("deliveredOffset", *delivered_offset);
   w.key("offsetTable");
   write_number_table(w, offset_table);
   w.end_object();

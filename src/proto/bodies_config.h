@@ -140,6 +140,7 @@ struct ConsumerOffsetWrapper {
 // delayOffset.json and the answer of GET_ALL_DELAY_OFFSET: level → queue offset.
 struct DelayOffsetWrapper {
   DataVersion data_version;
+  std::optional<int64_t> delivered_offset;  // in our own files only: where the markers begin that are newer
   std::map<int32_t, int64_t> offset_table;
   static Result<DelayOffsetWrapper> parse(std::string_view json);
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;

@@ -145,7 +145,8 @@ bool is_system_topic(std::string_view topic) {
 bool is_topic_forbidden_to_send(std::string_view topic) {
   static constexpr std::string_view all[] = {
       names::SCHEDULE_TOPIC_XXXX,        names::RMQ_SYS_TRANS_HALF_TOPIC, names::RMQ_SYS_TRANS_OP_HALF_TOPIC,
-      names::TRANS_CHECK_MAX_TIME_TOPIC, names::SELF_TEST_TOPIC,          names::OFFSET_MOVED_EVENT};
+      names::TRANS_CHECK_MAX_TIME_TOPIC, names::SELF_TEST_TOPIC,          names::OFFSET_MOVED_EVENT,
+      names::rmq_sys_wheel_timer,        names::rmq_sys_delivered};
   return std::ranges::find(all, topic) != std::end(all);
 }
 

@@ -200,6 +200,8 @@ inline constexpr std::string_view SELF_TEST_TOPIC = "SELF_TEST_TOPIC";
 inline constexpr std::string_view OFFSET_MOVED_EVENT = "OFFSET_MOVED_EVENT";
 inline constexpr std::string_view CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC";
 inline constexpr std::string_view rmq_sys_wheel_timer = "rmq_sys_wheel_timer";
+inline constexpr std::string_view rmq_sys_delivered =
+    "rmq_sys_delivered";  // ours: what was delivered in time
 
 inline constexpr std::string_view TOOLS_CONSUMER = "TOOLS_CONSUMER";
 inline constexpr std::string_view FILTERSRV_CONSUMER = "FILTERSRV_CONSUMER";

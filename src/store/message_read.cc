@@ -172,6 +172,25 @@ Task<std::optional<QueueUnit>> MessageStore::Impl::queue_unit(std::string_view t
   co_return u;
 }
 
+Task<Result<size_t>> MessageStore::Impl::queue_units(std::string_view topic, int32_t queue_id, int64_t offset,
+                                                     std::span<QueueUnit> into) {
+  QueueRef q(table_.find(topic, queue_id));
+  if (!q) co_return size_t{0};
+  if (offset < q->min_offset) co_return rmq::fail(Errc::not_found, "queue offset");
+  const int64_t end = std::min(q->max_offset, offset + static_cast<int64_t>(into.size()));
+  UnitCursor units(queue_files_, *q);
+  size_t n = 0;
+  for (int64_t o = offset; o < end; o++) {
+    if (!units.get(o, into[n])) {
+      CO_TRY(co_await units.load(o));
+      bool there = units.get(o, into[n]);
+      check(there);
+    }
+    n++;
+  }
+  co_return n;
+}
+
 Task<Result<int64_t>> MessageStore::Impl::store_time_of(ConsumeQueue& q, int64_t offset) {
   UnitCursor units(queue_files_, q);
   QueueUnit u;
@@ -242,6 +261,10 @@ Task<int64_t> MessageStore::search_offset(std::string_view topic, int32_t queue_
 Task<std::optional<QueueUnit>> MessageStore::queue_unit(std::string_view topic, int32_t queue_id,
                                                         int64_t offset) {
   return impl_->queue_unit(topic, queue_id, offset);
+}
+Task<Result<size_t>> MessageStore::queue_units(std::string_view topic, int32_t queue_id, int64_t offset,
+                                               std::span<QueueUnit> into) {
+  return impl_->queue_units(topic, queue_id, offset, into);
 }
 bool MessageStore::in_memory(int64_t physical_offset) const {
   return impl_->in_memory(physical_offset);

@@ -163,10 +163,13 @@ PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& b
   bool long_ok = m.topic.starts_with(retry);
   size_t topic_max = long_ok ? limits::long_topic_bytes_max : limits::topic_bytes_max;
   bool sane = legal_topic(m.topic) && m.topic.size() <= topic_max && m.queue_id >= 0 && !m.body.empty();
-  if (!sane || m.body.size() > options_.max_message_bytes) return PutMessageStatus::MESSAGE_ILLEGAL;
+  const bool limited = !m.was_stored;
+  if (!sane || (limited && m.body.size() > options_.max_message_bytes))
+    return PutMessageStatus::MESSAGE_ILLEGAL;
   if (m.properties.size() > limits::properties_bytes_max) return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
   size_t n = proto::record_size(fields_of(m));
-  if (n > options_.max_message_bytes + record_overhead_max) return PutMessageStatus::MESSAGE_ILLEGAL;
+  if (limited && n > options_.max_message_bytes + record_overhead_max)
+    return PutMessageStatus::MESSAGE_ILLEGAL;
   bytes += n;
   return PutMessageStatus::PUT_OK;
 }

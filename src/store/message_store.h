@@ -71,6 +71,10 @@ class MessageStore {
   // stored at or before it, min_offset when all are younger. 0 for a queue that nobody wrote to.
   Task<int64_t> search_offset(std::string_view topic, int32_t queue_id, int64_t timestamp_ms, Boundary b);
   Task<std::optional<QueueUnit>> queue_unit(std::string_view topic, int32_t queue_id, int64_t offset);
+  // Units of neighbouring offsets, from `offset` on, which must not be below min_offset; blank ones where a
+  // record was lost. Returns how many, 0 at the end. `topic` and `into` must stay until it resolves.
+  Task<Result<size_t>> queue_units(std::string_view topic, int32_t queue_id, int64_t offset,
+                                   std::span<QueueUnit> into);
   // Index files all of whose messages lie below that offset of the log go away, but the newest.
   Task<Result<void>> delete_index_before(int64_t physical);
   // Near enough to the end of the log to be called hot (RocketMQ's rule about the page cache).

@@ -115,6 +115,8 @@ struct MessageStore::Impl final : LogOwner {
   Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);
   Task<int64_t> search_offset(std::string_view topic, int32_t queue_id, int64_t timestamp_ms, Boundary b);
   Task<std::optional<QueueUnit>> queue_unit(std::string_view topic, int32_t queue_id, int64_t offset);
+  Task<Result<size_t>> queue_units(std::string_view topic, int32_t queue_id, int64_t offset,
+                                   std::span<QueueUnit> into);
   Task<Result<int64_t>> store_time_of(ConsumeQueue& q, int64_t offset);
   bool in_memory(int64_t physical_offset) const;
   bool batch_full(const GetMessageResult& r, const QueueUnit& u, int32_t max_messages) const;

@@ -88,6 +88,7 @@ struct MessageIn {  // views must stay valid until put() resolves
   int64_t prepared_transaction_offset = 0;
   Bytes body;
   std::string_view properties;
+  bool was_stored = false;  // a copy of what the log took before: maxMessageSize does not hold any more
   std::optional<int64_t> tags_code;  // instead of the TAGS hash (SCHEDULE_TOPIC_XXXX: the time to deliver)
 };
 

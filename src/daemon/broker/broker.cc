@@ -56,6 +56,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       topics(d, config_path(c, "topics.json"), c, delay_levels.count()),
       groups(d, config_path(c, "subscriptionGroup.json"), c),
       offsets(d, config_path(c, "consumerOffset.json"), durability_of(s)),
+      due_clock(Loop::current().clock()),
       registration(*this, n),
       schedule(*this, d, config_path(c, "delayOffset.json")),
       store_host(parsed(address_of(c))),
@@ -64,7 +65,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       address_text_(address_of(c)),
       unique_ids_(to_host(store_host), static_cast<uint16_t>(getpid()),
                   static_cast<uint32_t>(Loop::current().random().next())) {
-  store.set_arrival_listener(&long_polling);
+  store.set_arrival_listener(this);
   if (c.memoryLimit > 0) net_memory.set_limit(static_cast<uint64_t>(c.memoryLimit) / 2);
 }
 
@@ -90,6 +91,7 @@ void Broker::start() {
 
 Task<void> Broker::stop() {
   stopping.set();
+  schedule.stop();
   long_polling.wake_all();
   co_await registration.unregister_all();
   co_await registration.stop();
@@ -99,7 +101,7 @@ Task<void> Broker::stop() {
 Task<void> Broker::save_all() {
   co_await scope_.join();
   co_await offsets.close();
-  [[maybe_unused]] auto saved = co_await schedule.save();
+  co_await schedule.close();
   store.set_arrival_listener(nullptr);
 }
 
@@ -211,12 +213,31 @@ Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& prope
     proto::set_property(properties, proto::prop::REAL_QID, std::to_string(m.queue_id));
     m.topic = proto::names::SCHEDULE_TOPIC_XXXX;
     m.queue_id = level - 1;
-    m.tags_code = wall_ms() + delay_levels.delay_ms[static_cast<size_t>(level - 1)];
+    m.tags_code = schedule.begin_put(level);
   }
   m.properties = properties;
   store::PutMessageResult result = co_await store.put(m, wait);
-  if (level > 0) schedule.wake(level);
+  if (level > 0 && result.queue_offset < 0) schedule.put_refused(level);
   co_return result;
+}
+
+Task<store::PutMessageResult> Broker::put_delayed(store::MessageIn m, std::string& properties, bool wait) {
+  auto delay = proto::find_property(properties, proto::prop::DELAY);
+  int level = delay ? delay_level_of(*delay) : 0;
+  return put(m, properties, std::max(level, 0), wait);
+}
+
+void Broker::look_at_clock() {
+  if (!due_clock.look()) return;
+  log(LogLevel::notice, ids::clock_set, "the wall clock has been set",
+      {{"WALL_MS", std::to_string(due_clock.wall_ms())}});
+  schedule.clock_stepped();
+}
+
+void Broker::on_arrival(const store::Arrival& a) {
+  long_polling.on_arrival(a);
+  static_assert(proto::names::SCHEDULE_TOPIC_XXXX.size() == 19);
+  if (a.topic.size() == 19 && a.topic == proto::names::SCHEDULE_TOPIC_XXXX) schedule.arrived(a.queue_id);
 }
 
 Refusal refusal_of(const Broker& b, PutMessageStatus s) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/broker/client_manager.h"
+#include "daemon/broker/due_clock.h"
 #include "daemon/broker/group_manager.h"
 #include "daemon/broker/lock_manager.h"
 #include "daemon/broker/long_polling.h"
@@ -25,7 +26,7 @@
 
 namespace rmq::broker {
 
-class Broker : public Service {
+class Broker : public Service, private store::ArrivalListener {
  public:
   // All of them must outlive the broker. `config` has its names and addresses filled in.
   Broker(BrokerConfig& config, Disk& disk, Net& net, store::MessageStore& store);
@@ -59,8 +60,14 @@ class Broker : public Service {
   // `properties` is changed for that and must outlive the call.
   Task<store::PutMessageResult> put(store::MessageIn message, std::string& properties, int delay_level,
                                     bool wait = true);
+  // put() by what the properties say about a delay (DELAY). For messages that are no client's plain sends.
+  Task<store::PutMessageResult> put_delayed(store::MessageIn message, std::string& properties,
+                                            bool wait = true);
   // Level (from 1 on) of the value of DELAY, 0 for none; -1: not a number.
   int delay_level_of(std::string_view delay) const;
+
+  // Before a due time is made or compared: those who keep some are told when the wall clock was set.
+  void look_at_clock();
 
   int64_t wall_ms() const { return Loop::current().wall_ms(); }
   int64_t now_ns() const { return Loop::current().now_ns(); }
@@ -78,6 +85,7 @@ class Broker : public Service {
   ClientManager clients;
   LockManager locks;
   LongPolling long_polling;
+  DueClock due_clock;
   Registration registration;
   ScheduleService schedule;
   BrokerStats stats;
@@ -88,6 +96,7 @@ class Broker : public Service {
   Event stopping;
 
  private:
+  void on_arrival(const store::Arrival& a) override;
   Task<void> once_a_second();
   Task<void> fold_offsets();
   Task<void> save_groups();

@@ -1,0 +1,133 @@
+// A crash at every write of small workloads, and random lives by seed: a delayed message never comes early,
+// is never lost, never comes twice.
+#include "delay_model.h"
+
+#include <cstdlib>
+
+#include "base/log.h"
+
+namespace rmq::broker {
+namespace {
+
+std::string property(std::string_view name, int64_t value) {
+  std::string out;
+  proto::append_property(out, name, std::to_string(value));
+  return out;
+}
+
+DelayedSend by_level(int level, int64_t delay_ms, int64_t at_ms) {
+  return {property(proto::prop::DELAY, level), at_ms, delay_ms};
+}
+
+BrokerConfig small_config() {
+  BrokerConfig c = test_config();
+  c.namesrvAddr = "";
+  c.messageDelayLevel = "1s 2s 5s";
+  c.messageIndexEnable = false;
+  c.autoCreateTopicEnable = false;
+  c.maxMessageSize = 50'000;
+  c.mappedFileSizeCommitLog = 128 << 10;
+  return c;
+}
+
+std::vector<DelayedSend> small_levels() {
+  std::vector<DelayedSend> out;
+  for (int64_t at : {0, 100, 900, 11'500, 12'000}) {
+    out.push_back(by_level(1, 1000, at));
+    out.push_back(by_level(1, 1000, at));
+    out.push_back(by_level(2, 2000, at));
+  }
+  return out;
+}
+
+std::string text_of(const std::vector<std::string>& errors) {
+  std::string s;
+  for (size_t i = 0; i < errors.size() && i < 10; i++) s += "\n  " + errors[i];
+  return s;
+}
+
+sim::CrashFate fate_of(uint64_t n) {
+  constexpr sim::CrashFate (*fates[])(uint64_t) = {sim::CrashFate::mixed, sim::CrashFate::all_kept,
+                                                   sim::CrashFate::all_lost, sim::CrashFate::all_torn,
+                                                   sim::CrashFate::all_garbage};
+  return fates[n % 5](n);
+}
+
+uint64_t count_points(const DelayLife& life) {
+  DelayModel model;
+  DelayMachine machine;
+  live(model, machine, life, sim::CrashFate::all_lost(1));
+  EXPECT_TRUE(model.errors.empty()) << text_of(model.errors);
+  return machine.points;
+}
+
+// Crashes at that point, perhaps once more in the life after it, and looks at the end.
+std::vector<std::string> crash_at(const DelayLife& first, uint64_t point, uint64_t again) {
+  DelayModel model;
+  DelayMachine machine;
+  DelayLife life = first;
+  life.crash_at = point;
+  live(model, machine, life, fate_of(point));
+  DelayLife next = first;
+  next.sends.clear();
+  next.down_ms = (point % 3) * 700;
+  if (again != 0) {
+    next.seed = first.seed + 1;
+    next.crash_at = again;
+    live(model, machine, next, fate_of(point + again));
+  }
+  next.crash_at = 0;
+  next.seed = first.seed + 2;
+  next.final = true;
+  live(model, machine, next, fate_of(0));
+  return model.errors;
+}
+
+void at_every_point(const DelayLife& first, const char* only) {
+  const uint64_t points = count_points(first);
+  log_set_level(LogLevel::error);
+  ASSERT_GT(points, 200u) << "the workload does too little";
+  int failures = 0;
+  for (uint64_t point = 1; point <= points && failures < 3; point++) {
+    uint64_t again = point % 4 == 1 ? 1 + (point * 7) % 160 : 0;
+    auto errors = crash_at(first, point, again);
+    if (errors.empty()) continue;
+    failures++;
+    ADD_FAILURE() << only << " point " << point << " again " << again << text_of(errors);
+  }
+}
+
+TEST(DelayCrash, LevelsAtEveryPoint) {
+  DelayLife life;
+  life.config = small_config();
+  life.sends = small_levels();
+  at_every_point(life, "levels, sync flush,");
+}
+
+TEST(DelayCrash, LevelsAtEveryPointAsyncFlush) {
+  DelayLife life;
+  life.seed = 5;
+  life.config = small_config();
+  life.config.flushDiskType = "ASYNC_FLUSH";
+  life.sends = small_levels();
+  at_every_point(life, "levels, async flush,");
+}
+
+// The wall clock is set, up to an hour either way, again and again.
+TEST(DelayCrash, LevelsUnderAWallClockThatJumps) {
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    DelayModel model;
+    DelayMachine machine;
+    DelayLife life;
+    life.seed = seed;
+    life.config = small_config();
+    life.wall_steps = 2000;
+    life.sends = small_levels();
+    life.final = true;
+    live(model, machine, life, fate_of(0));
+    EXPECT_TRUE(model.errors.empty()) << "seed " << seed << text_of(model.errors);
+  }
+}
+
+}  // namespace
+}  // namespace rmq::broker

@@ -1,0 +1,160 @@
+#include "delay_model.h"
+
+namespace rmq::broker {
+
+namespace {
+
+struct Life {
+  DelayModel& model;
+  const DelayLife& plan;
+  sim::SimLoop& loop;
+  sim::SimDisk& disk;
+  std::unique_ptr<store::MessageStore> store{};
+  std::unique_ptr<Broker> broker{};
+  size_t first_id = 0;
+  size_t sending = 0;
+  int64_t began_ns = 0;
+  int64_t next_offset = 0;
+  bool over = false;
+  std::map<size_t, int> came{};
+
+  int64_t true_ms() const { return model.lived_ms + (loop.clock().mono_ns() - ns_per_s) / ns_per_ms; }
+  bool counts() const { return !disk.crashed(); }
+};
+
+std::string body_of(size_t id, size_t bytes) {
+  std::string body = "m" + std::to_string(id) + " ";
+  body.resize(std::max(body.size(), bytes), 'x');
+  return body;
+}
+
+Task<void> send_one(Life& l, const DelayedSend& s) {
+  co_await l.broker->stopping.wait_until(l.began_ns + s.at_ms * ns_per_ms);
+  if (l.counts() && l.store->writable()) {
+    const size_t id = l.model.sent.size();
+    l.model.sent.push_back({});
+    std::string properties = s.properties, body = body_of(id, s.body_bytes);
+    store::MessageIn m;
+    m.topic = "D";
+    m.store_host = l.broker->store_host;
+    m.body = as_bytes(body);
+    SentMessage& sent = l.model.sent[id];
+    sent.due_ms = l.true_ms() + s.delay_ms;
+    auto put = co_await l.broker->put_delayed(m, properties);
+    bool stored = put.status == store::PutMessageStatus::PUT_OK;
+    // With ASYNC_FLUSH a crash may take what was answered; what is safe counts.
+    const int64_t end = put.physical_offset + put.total_bytes;
+    while (stored && l.counts() && l.store->writable() && l.store->flushed_offset() < end)
+      co_await sleep_for(5 * ns_per_ms);
+    if (l.counts() && stored && l.store->flushed_offset() >= end) l.model.sent[id].acknowledged = true;
+    if (l.counts() && !stored) l.model.error(std::string("refused: ") + store::name_of(put.status));
+  }
+  l.sending--;
+}
+
+Task<void> look(Life& l) {
+  for (;;) {
+    auto r = co_await l.store->get("D", 0, l.next_offset, 32, nullptr);
+    if (r.status != store::GetMessageStatus::FOUND || !l.counts()) co_return;
+    std::string all;
+    for (const auto& e : r.extents) all += as_text(e.bytes());
+    for (Bytes rest = as_bytes(all); !rest.empty();) {
+      auto record = proto::parse_record(rest, proto::CrcCheck::verify);
+      check(record.has_value());
+      size_t id = std::strtoull(reinterpret_cast<const char*>(record->body.data()) + 1, nullptr, 10);
+      if (id >= l.model.sent.size()) {
+        l.model.error("a message that nobody sent");
+      } else {
+        l.came[id]++;
+        int64_t early = l.model.sent[id].due_ms - l.true_ms();
+        if (early > 0)
+          l.model.error("message " + std::to_string(id) + " came " + std::to_string(early) + " ms early");
+      }
+      rest = rest.subspan(record->size);
+    }
+    l.next_offset = r.next_begin_offset;
+  }
+}
+
+Task<void> watch(Life& l) {
+  int64_t all_there_ns = 0;
+  for (;;) {
+    co_await look(l);
+    int64_t now = l.loop.clock().mono_ns();
+    bool all = l.sending == 0;
+    for (size_t id = 0; id < l.model.sent.size(); id++) {
+      const SentMessage& s = l.model.sent[id];
+      if (s.acknowledged && !s.cancelled && l.came[id] == 0) all = false;
+    }
+    if (!all) all_there_ns = 0;
+    if (all && all_there_ns == 0) all_there_ns = now;
+    // A while longer: what comes twice may come later.
+    bool enough = all && now - all_there_ns > 11 * ns_per_s;
+    if (enough || !l.counts() || !l.store->writable() || now > l.began_ns + l.plan.last_ms * ns_per_ms) break;
+    co_await sleep_for(7 * ns_per_ms);
+  }
+  l.over = true;
+}
+
+void judge(Life& l) {
+  for (size_t id = 0; id < l.model.sent.size(); id++) {
+    const SentMessage& s = l.model.sent[id];
+    std::string name = "message " + std::to_string(id);
+    if (l.came[id] > 1) l.model.error(name + " came " + std::to_string(l.came[id]) + " times");
+    if (l.plan.final && s.acknowledged && !s.cancelled && l.came[id] == 0) l.model.error(name + " is lost");
+    if (s.cancelled && l.came[id] != 0) l.model.error(name + " came although it was recalled");
+  }
+}
+
+Task<void> run(Life& l, sim::SimNet& net) {
+  BrokerConfig config = l.plan.config;
+  auto opened = co_await store::MessageStore::open(l.disk, store_options_of(config), nullptr);
+  if (!opened) {
+    if (l.counts()) l.model.error("cannot open: " + to_string(opened.error()));
+    co_return;
+  }
+  l.store = std::move(*opened);
+  l.broker = std::make_unique<Broker>(config, l.disk, net, *l.store);
+  auto loaded = co_await l.broker->load();
+  if (!loaded && l.counts()) l.model.error("cannot load: " + to_string(loaded.error()));
+  l.began_ns = l.loop.clock().mono_ns();
+  if (loaded) {
+    l.broker->start();
+    Scope scope;
+    l.sending = l.plan.sends.size();
+    for (const DelayedSend& s : l.plan.sends) scope.spawn(send_one(l, s));
+    co_await watch(l);
+    co_await l.broker->stop();
+    co_await scope.join();
+    if (l.counts()) judge(l);
+  }
+  co_await l.broker->save_all();
+  co_await l.store->shutdown();
+}
+
+}  // namespace
+
+void live(DelayModel& model, DelayMachine& machine, const DelayLife& life, const sim::CrashFate& fate) {
+  model.lived_ms += life.down_ms;
+  sim::LoopOptions options;
+  options.wall_steps_per_million = life.wall_steps;
+  options.start_wall_step_ms = model.lived_ms;
+  sim::SimLoop loop(life.seed, options);
+  sim::SimNetwork network(loop);
+  sim::SimNet net(network, "10.0.0.1");
+  sim::DiskPlan plan;
+  plan.crash_at = life.crash_at;
+  sim::SimDisk disk(loop, plan, machine.image);
+  Life l{model, life, loop, disk};
+  loop.run(run(l, net));
+  machine.points = disk.points();
+  machine.crashed = disk.crashed();
+  for (const std::string& v : disk.violations()) model.error("disk: " + v);
+  l.broker.reset();
+  l.store.reset();
+  if (!disk.crashed()) disk.crash_now();
+  machine.image = disk.crash_image(fate);
+  model.lived_ms = l.true_ms();
+}
+
+}  // namespace rmq::broker
