@@ -189,8 +189,8 @@ void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaite
   uint32_t keys = 0;
   if (index_.enabled() && is_indexed(m.sys_flag))
     keys = each_index_hash(m.topic, p, [&](int32_t hash) { pending_hashes_.push(hash); });
-  pending_.push(
-      {log_.appended_offset(), q, f.queue_offset, tags_code_of(m, p), now_ms, static_cast<int32_t>(n), keys});
+  pending_.push({log_.appended_offset(), w.end, q, f.queue_offset, tags_code_of(m, p), now_ms,
+                 static_cast<int32_t>(n), keys});
   if (q != nullptr) {
     q->next_offset++;
     q->refs++;
@@ -208,11 +208,12 @@ void MessageStore::Impl::append(PutWaiter& w) {
   int64_t now_ms = last_store_ms_ = std::max(last_store_ms_, Loop::current().wall_ms());
   if (w.batch) w.result->physical_offsets.reserve(w.messages.size());
   log_.open_run(w.total_bytes);
+  w.end = log_.appended_offset() + w.total_bytes;
   for (const MessageIn& m : w.messages) append_one(m, now_ms, w);
   w.result->store_timestamp_ms = now_ms;
   w.result->total_bytes = static_cast<int32_t>(w.total_bytes);
   w.result->status = PutMessageStatus::PUT_OK;
-  w.end = log_.appended_offset();
+  check(w.end == log_.appended_offset());
   w.appended = true;
   log_.kick();
 }
@@ -379,7 +380,7 @@ void MessageStore::Impl::advance_confirm() {
   uint64_t to = std::min(sync_flush ? log_.flushed_offset() : log_.written_offset(), hold_);
   if (to <= confirm_) return;
   int64_t now_ns = Loop::current().now_ns();
-  while (!pending_.empty() && pending_.front().end <= to) {
+  while (!pending_.empty() && pending_.front().call_end <= to) {
     PendingRecord p = pending_.front();
     pending_.pop();
     confirm_ = p.end;

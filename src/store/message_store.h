@@ -45,7 +45,9 @@ class MessageStore {
   // SERVICE_NOT_AVAILABLE. `end` is physical_offset + total_bytes.
   std::optional<PutMessageResult> try_put(const MessageIn& message);
   Task<PutMessageStatus> confirmed(int64_t end);
-  // All of them contiguous in one file, with one store timestamp.
+  // All of them contiguous in one file, with one store timestamp, confirmed together. They may go to several
+  // topics and queues. A crash may leave only the first of them, but then nothing follows those in the log,
+  // and RecoveryStats::last_record is the last one that is left.
   Task<PutMessageResult> put_batch(std::span<const MessageIn> messages, bool wait = true);
 
   // Records of a queue from `offset` on; statuses and next_begin_offset as in RocketMQ's DefaultMessageStore.

@@ -113,6 +113,7 @@ Task<Result<bool>> Recovery::step(LogWalker& w) {
   if (!valid) co_return false;
   last_store_ms_ = std::max(last_store_ms_, record->store_timestamp_ms);
   stats_.recovery.records++;
+  stats_.recovery.last_record = static_cast<int64_t>(pos_);
   CO_TRY(co_await dispatch(*record));
   pos_ += record->size;
   co_return true;

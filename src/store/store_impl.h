@@ -22,6 +22,7 @@ namespace rmq::store {
 // A record between append and confirmation.
 struct PendingRecord {
   uint64_t end;         // physical
+  uint64_t call_end;    // of the last record of the same put: they are confirmed together
   ConsumeQueue* queue;  // null: it gets no unit
   int64_t queue_offset;
   int64_t tags_code;

@@ -251,9 +251,10 @@ struct RecoveryStats {
   bool queues_rebuilt = false;  // ConsumeQueues were made anew from the whole log
   int64_t scanned_from = 0;     // physical offsets
   int64_t scanned_to = 0;
-  uint64_t records = 0;     // checked and dispatched
-  int64_t torn_at = -1;     // where a torn tail was cut; -1: nothing was cut
-  uint64_t torn_bytes = 0;  // how far bytes other than zero reached behind it
+  uint64_t records = 0;      // checked and dispatched
+  int64_t last_record = -1;  // physical offset of the last of them, which is the log's; -1: there is none
+  int64_t torn_at = -1;      // where a torn tail was cut; -1: nothing was cut
+  uint64_t torn_bytes = 0;   // how far bytes other than zero reached behind it
   uint64_t quarantined_ranges = 0;
   uint64_t quarantined_bytes = 0;
   int64_t duration_ms = 0;

@@ -126,6 +126,39 @@ TEST(Write, AHeldConfirmOffsetHoldsEverything) {
   });
 }
 
+Task<void> put_pair(Ctx& c, bool& done) {
+  std::vector<MessageIn> batch(2, Ctx::message("T", 0, "one of two"));
+  auto r = co_await c.store->put_batch(batch);
+  EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
+  done = true;
+}
+
+TEST(Write, ABatchIsConfirmedAsAWhole) {
+  Machine m;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        auto first = co_await c.put("T", 0, "one of two");
+        c.store->hold_confirm_offset(2 * int64_t{first.total_bytes});  // in the middle of it
+        bool done = false;
+        Scope s;
+        s.spawn(put_pair(c, done));
+        co_await sleep_for(ns_per_s);
+        EXPECT_EQ(c.store->max_offset("T", 0), 1) << "not a part of it";
+        EXPECT_EQ(c.store->confirm_offset(), first.total_bytes);
+        c.store->hold_confirm_offset(std::nullopt);
+        co_await s.join();
+        EXPECT_TRUE(done);
+        EXPECT_EQ(c.store->max_offset("T", 0), 3);
+      },
+      End::kill);
+  m.run([](Ctx& c) -> Task<void> {
+    auto last = co_await c.store->record_at(c.store->stats().recovery.last_record);
+    CO_ASSERT(last.has_value());
+    EXPECT_EQ(c.store->stats().recovery.last_record + static_cast<int64_t>(last->bytes().size()),
+              c.store->max_physical_offset());
+  });
+}
+
 TEST(Write, APutThatWaitsTooLongIsTold) {
   Machine m;
   m.run([](Ctx& c) -> Task<void> {
