@@ -39,7 +39,7 @@ struct Options {
   std::optional<int64_t> queue, delay_level, count, batch, topics;
   bool lines = false;
   // Reading.
-  std::string from, sql, wait;  // wait: --timeout of verbs that wait for messages
+  std::string from, to, sql, wait;  // wait: --timeout of verbs that wait for messages
   std::optional<int64_t> last;
   bool follow = false, hex = false, body_only = false;
   // Load.
@@ -88,6 +88,8 @@ std::span<const Verb> group_verbs();
 std::span<const Verb> send_verbs();
 std::span<const Verb> consume_verbs();
 std::span<const Verb> message_verbs();
+std::span<const Verb> transaction_verbs();
+std::span<const Verb> dlq_verbs();
 std::span<const Verb> bench_verbs();
 std::span<const Verb> store_verbs();
 
