@@ -53,6 +53,10 @@ struct BrokerConfig {
   std::string msgTraceTopicName = "RMQ_SYS_TRACE_TOPIC";
   int64_t brokerPermission = 6;
   std::string messageDelayLevel = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
+  bool rejectTransactionMessage = false;
+  int64_t transactionTimeOut = 6000;
+  int64_t transactionCheckMax = 15;
+  int64_t transactionCheckInterval = 30'000;
   std::string regionId = "DefaultRegion";
   bool traceOn = true;
   bool longPollingEnable = true;

@@ -189,7 +189,7 @@ constexpr Family families[] = {
     {"metric", "this rmqd exports no metrics by OpenTelemetry"},
     {"Metric", "this rmqd exports no metrics by OpenTelemetry"},
     {"imer", "this rmqd has nothing to set for timer messages"},
-    {"trans", "this rmqd has nothing to set for transactions"},
+    {"trans", "this rmqd records the end of a transaction at once, and in its log"},
     {"pop", "this rmqd has nothing to set for POP"},
     {"Pop", "this rmqd has nothing to set for POP"},
     {"revive", "this rmqd has nothing to set for POP"},

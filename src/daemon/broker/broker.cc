@@ -30,6 +30,20 @@ Address to_address(const proto::Host& h) {
   return a;
 }
 
+store::MessageIn copy_of(const proto::RecordView& record, const Address& store_host) {
+  store::MessageIn m;
+  m.flag = record.flag;
+  m.sys_flag = record.sys_flag;
+  m.born_timestamp_ms = record.born_timestamp_ms;
+  m.born_host = to_address(record.born_host);
+  m.store_host = store_host;
+  m.reconsume_times = record.reconsume_times;
+  m.body = record.body;
+  m.properties = record.properties;
+  m.was_stored = true;
+  return m;
+}
+
 static std::string config_path(const BrokerConfig& c, const char* file) {
   return c.storePathRootDir + "/config/" + file;
 }
@@ -59,6 +73,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       due_clock(Loop::current().clock()),
       registration(*this, n),
       schedule(*this, d, config_path(c, "delayOffset.json")),
+      transactions(*this),
       store_host(parsed(address_of(c))),
       store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
@@ -84,6 +99,7 @@ Task<Result<void>> Broker::load() {
 void Broker::start() {
   registration.start(scope_);
   schedule.start(scope_);
+  transactions.start(scope_);
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
   scope_.spawn(look_for_silent_clients());
@@ -92,6 +108,7 @@ void Broker::start() {
 Task<void> Broker::stop() {
   stopping.set();
   schedule.stop();
+  transactions.stop();
   long_polling.wake_all();
   co_await registration.unregister_all();
   co_await registration.stop();

@@ -18,6 +18,7 @@
 #include "daemon/broker/schedule.h"
 #include "daemon/broker/stats.h"
 #include "daemon/broker/topic_manager.h"
+#include "daemon/broker/transactions.h"
 #include "daemon/config.h"
 #include "daemon/connection.h"
 #include "proto/message_id.h"
@@ -88,6 +89,7 @@ class Broker : public Service, private store::ArrivalListener {
   DueClock due_clock;
   Registration registration;
   ScheduleService schedule;
+  TransactionService transactions;
   BrokerStats stats;
   proto::DataVersion config_version;
   Address store_host;
@@ -117,5 +119,7 @@ Refusal refusal_of(const Broker& b, store::PutMessageStatus s);
 
 proto::Host to_host(const Address& a);
 Address to_address(const proto::Host& h);
+// A message with the contents of a record; views into it. Topic and queue are the caller's to set.
+store::MessageIn copy_of(const proto::RecordView& record, const Address& store_host);
 
 }  // namespace rmq::broker

@@ -199,19 +199,10 @@ Task<Result<void>> read_due(store::MessageStore& store, std::vector<DueMessage>&
 
 store::MessageIn copy_of(const DueMessage& due, const Address& store_host, std::string_view topic,
                          int32_t queue_id) {
-  const proto::RecordView& record = due.record;
-  store::MessageIn m;
+  store::MessageIn m = copy_of(due.record, store_host);
   m.topic = topic;
   m.queue_id = queue_id;
-  m.flag = record.flag;
-  m.sys_flag = record.sys_flag;
-  m.born_timestamp_ms = record.born_timestamp_ms;
-  m.born_host = to_address(record.born_host);
-  m.store_host = store_host;
-  m.reconsume_times = record.reconsume_times;
-  m.body = record.body;
-  m.properties = due.properties.empty() ? record.properties : due.properties;
-  m.was_stored = true;
+  if (!due.properties.empty()) m.properties = due.properties;
   return m;
 }
 

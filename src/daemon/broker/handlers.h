@@ -10,6 +10,9 @@ namespace rmq::broker {
 // send_message.cc
 Task<void> send_message(Broker& b, Request& r, proto::SendMessageRequestHeader h);
 Task<void> send_batch_message(Broker& b, Request& r, proto::SendMessageRequestHeader h);
+// end_transaction.cc
+Task<void> end_transaction(Broker& b, Request& r, proto::EndTransactionRequestHeader h);
+Task<void> resume_check_half_message(Broker& b, Request& r, proto::ResumeCheckHalfMessageRequestHeader h);
 // send_back.cc
 Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgBackRequestHeader h);
 // pull_message.cc

@@ -12,14 +12,16 @@ using namespace proto;
 
 using Served = RouteList<
     // messages
-    Route<SendMessage, send_message>,                    //
-    Route<SendMessageV2, send_message>,                  //
-    Route<SendBatchMessage, send_batch_message>,         //
-    Route<ConsumerSendMsgBack, consumer_send_msg_back>,  //
-    Route<PullMessage, pull_message>,                    //
-    Route<LitePullMessage, lite_pull_message>,           //
-    Route<ViewMessageById, view_message_by_id>,          //
-    Route<QueryMessage, query_message>,                  //
+    Route<SendMessage, send_message>,                          //
+    Route<SendMessageV2, send_message>,                        //
+    Route<SendBatchMessage, send_batch_message>,               //
+    Route<ConsumerSendMsgBack, consumer_send_msg_back>,        //
+    Route<EndTransaction, end_transaction>,                    //
+    Route<ResumeCheckHalfMessage, resume_check_half_message>,  //
+    Route<PullMessage, pull_message>,                          //
+    Route<LitePullMessage, lite_pull_message>,                 //
+    Route<ViewMessageById, view_message_by_id>,                //
+    Route<QueryMessage, query_message>,                        //
     // offsets
     Route<QueryConsumerOffset, query_consumer_offset>,           //
     Route<UpdateConsumerOffset, update_consumer_offset>,         //
@@ -73,24 +75,23 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
                              ResetConsumerOffsetInBroker, AdjustConsumerThreadPool, WhoConsumeTheMessage,
                              RegisterFilterServer, RegisterMessageFilterClass, GetClientConfig>;
 
-// To come: transactions, POP, assignment, request-reply, replication, access control and the
+// To come: POP, assignment, request-reply, replication, access control and the
 // rest of the admin requests.
 using ToCome = CommandList<
     SendReplyMessage, SendReplyMessageV2, RecallMessage, QueryAssignment, SetMessageRequestMode,
-    EndTransaction, ResumeCheckHalfMessage, ConsumeMessageDirectly, NotifyMinBrokerIdChange,
-    UpdateAndCreateTopicList, UpdateAndCreateStaticTopic, DeleteTopicInBrokerList, CleanUnusedTopic,
-    CleanExpiredConsumequeue, DeleteExpiredCommitlog, QueryConsumeQueue, QueryConsumeTimeSpan,
-    UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
-    GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData,
-    GetAllMessageRequestMode, UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig,
-    GetColdDataFlowCtrInfo, SetCommitlogReadMode, CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson,
-    GetTimerCheckPoint, GetTimerMetrics, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser,
-    AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl,
-    AddBroker, RemoveBroker, ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset,
-    GetBrokerEpochCache, NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster,
-    ControllerRegisterBroker, ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData,
-    UpdateControllerConfig, GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId,
-    ControllerApplyBrokerId>;
+    ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic,
+    DeleteTopicInBrokerList, CleanUnusedTopic, CleanExpiredConsumequeue, DeleteExpiredCommitlog,
+    QueryConsumeQueue, QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList,
+    DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden, GetBrokerConsumeStats, QueryCorrectionOffset,
+    InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData, GetAllMessageRequestMode,
+    UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
+    CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, GetTimerCheckPoint, GetTimerMetrics,
+    SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser, AuthGetUser, AuthListUser,
+    AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl, AddBroker, RemoveBroker,
+    ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset, GetBrokerEpochCache,
+    NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster, ControllerRegisterBroker,
+    ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData, UpdateControllerConfig,
+    GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId, ControllerApplyBrokerId>;
 
 using Table = Routes<Broker, Served, NotServed<NamesrvCommands, PopCommands, OfOthers, Obsolete, ToCome>>;
 

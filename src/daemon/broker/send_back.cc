@@ -78,16 +78,10 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   BackMessage back = make_back(b, h, group, *record, dead);
   co_await b.ensure_topic(back.topic, dead ? 1 : group.retry_queue_nums, read_write,
                           h.unit_mode && !dead ? proto::topic_sys_flag::unit_sub : 0);
-  store::MessageIn m;
+  store::MessageIn m = copy_of(*record, b.store_host);
   m.topic = back.topic;
   m.queue_id = back.queue_id;
-  m.flag = record->flag;
-  m.sys_flag = record->sys_flag;
-  m.born_timestamp_ms = record->born_timestamp_ms;
-  m.born_host = to_address(record->born_host);
-  m.store_host = b.store_host;
   m.reconsume_times = back.reconsume_times;
-  m.body = record->body;
   // Answered when it is safe: the consumer then forgets the message.
   store::PutMessageResult put = co_await b.put(m, back.properties, back.delay_level);
   Refusal outcome = refusal_of(b, put.status);

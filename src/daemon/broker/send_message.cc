@@ -197,11 +197,12 @@ store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageReque
 
 // What this broker does not keep yet must not be stored as if it were a plain message.
 bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
-  if (p.transaction) {
+  if (p.transaction && b.config.rejectTransactionMessage) {
     refuse(b, r, ResponseCode::NO_PERMISSION,
            fmt::format("the broker[{}] sending transaction message is forbidden", b.config.brokerIP1));
     return true;
   }
+  if (p.transaction) return false;
   if (p.delay_level < 0) {
     refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: property DELAY is not a number");
     return true;
@@ -240,7 +241,12 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   int32_t shown_queue = m.queue_id;
   m.properties = text;
   store::PutMessageResult put;
-  if (p.delay_level == 0)
+  if (p.transaction) {
+    if (!b.transactions.prepare(m, text, unique_key))
+      co_return answer_send(b, r, {store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED}, {}, 0, {}, 0);
+    put = co_await b.store.put(m, p.wait);
+    b.transactions.wake();
+  } else if (p.delay_level == 0)
     put = co_await b.store.put(m, p.wait);
   else
     put = co_await b.put(m, text, p.delay_level, p.wait);
@@ -260,9 +266,9 @@ bool refuse_special_in_batch(Broker& b, Request& r, std::string_view properties)
     if (p.name == prop::DELAY) found.delay_level = b.delay_level_of(p.value);
     if (p.name.starts_with("TIMER_DEL")) found.timer = true;
   }
-  if (found.transaction) return refuse_special(b, r, found);
-  if (found.delay_level == 0 && !found.timer) return false;
-  refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: a batch cannot be delayed");
+  if (!found.is_special()) return false;
+  refuse(b, r, ResponseCode::MESSAGE_ILLEGAL,
+         "the message is illegal: a batch can be neither delayed nor part of a transaction");
   return true;
 }
 

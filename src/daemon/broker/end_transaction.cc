@@ -1,0 +1,137 @@
+// END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE (remoting.md 14 and 16.5).
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "daemon/broker/handlers.h"
+#include "daemon/broker/transactions.h"
+#include "proto/codes.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+namespace names = proto::names;
+namespace prop = proto::prop;
+
+namespace {
+
+EndOutcome no_such_half() {
+  return {ResponseCode::SYSTEM_ERROR, "Find prepared transaction message failed"};
+}
+
+int64_t number_or(std::optional<std::string_view> text, int64_t otherwise) {
+  int64_t n = 0;
+  return text && detail::parse_int(*text, n) ? n : otherwise;
+}
+
+// What an end must fit. Empty: it does.
+EndOutcome check_end(const proto::EndTransactionRequestHeader& h, const proto::RecordView& half,
+                     int64_t now_ms) {
+  int64_t immune_s = number_or(half.property(prop::CHECK_IMMUNITY_TIME_IN_SECONDS), -1);
+  if (!h.from_transaction_check && immune_s >= 0 && now_ms - half.born_timestamp_ms > immune_s * 1000)
+    return {ResponseCode::ILLEGAL_OPERATION,
+            "Message commit fail [checkImmunityTime is over]; a check will decide about it"};
+  if (half.property(prop::PGROUP).value_or("") != h.producer_group)
+    return {ResponseCode::SYSTEM_ERROR, "The producer group wrong"};
+  if (half.queue_offset != h.tran_state_table_offset)
+    return {ResponseCode::SYSTEM_ERROR, "The transaction state table offset wrong"};
+  if (half.physical_offset != h.commit_log_offset)
+    return {ResponseCode::SYSTEM_ERROR, "The commit log offset wrong"};
+  return {};
+}
+
+}  // namespace
+
+Task<EndOutcome> TransactionService::end(const proto::EndTransactionRequestHeader& h) {
+  auto extent = co_await broker_.store.record_at(h.commit_log_offset);
+  if (!extent) co_return no_such_half();
+  auto record = proto::parse_record(extent->bytes());
+  if (!record || record->topic != names::RMQ_SYS_TRANS_HALF_TOPIC) co_return no_such_half();
+  EndOutcome wrong = check_end(h, *record, broker_.wall_ms());
+  if (wrong.code != ResponseCode::SUCCESS) co_return wrong;
+  int64_t origin = number_or(record->property(prop::TRAN_PREPARED_QUEUE_OFFSET), record->queue_offset);
+  auto it = co_await find(record->queue_offset, origin);
+  if (it == open_.end() && stopping_)
+    co_return EndOutcome{ResponseCode::SYSTEM_ERROR, "the broker is stopping"};
+  if (it == open_.end()) co_return EndOutcome{ResponseCode::SUCCESS, "the transaction has ended before"};
+  co_return co_await end_half(it->first, *record,
+                              h.commit_or_rollback == proto::sys_flag::transaction_commit);
+}
+
+// `record` is the copy that the producer named, or an older one of the same message: their contents are the
+// same.
+Task<EndOutcome> TransactionService::end_half(int64_t offset, const proto::RecordView& record, bool commit) {
+  open_.at(offset).busy = true;
+  const std::string op_body = std::to_string(offset) + ",";
+  std::string topic(record.property(prop::REAL_TOPIC).value_or(""));
+  std::string properties(record.properties);
+  for (std::string_view p : {prop::REAL_TOPIC, prop::REAL_QID, prop::TRAN_PREPARED_QUEUE_OFFSET,
+                             prop::TRANSACTION_CHECK_TIMES, prop::TRANSACTION_STORE_TIME})
+    proto::remove_property(properties, p);
+  store::MessageIn m = copy_of(record, broker_.store_host);
+  m.topic = topic;
+  m.queue_id = static_cast<int32_t>(number_or(record.property(prop::REAL_QID), 0));
+  m.sys_flag = proto::sys_flag::with_transaction(record.sys_flag, proto::sys_flag::transaction_commit);
+  m.prepared_transaction_offset = record.physical_offset;
+  m.properties = properties;
+  std::vector<store::MessageIn> batch;
+  if (commit) batch.push_back(m);
+  batch.push_back(op_record(op_body));
+  note_op(offset);
+  store::PutMessageResult put = co_await broker_.store.put_batch(batch);
+  Refusal outcome = refusal_of(broker_, put.status);
+  if (outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT)
+    outcome.code = ResponseCode::SUCCESS;  // it is appended
+  auto it = open_.find(offset);
+  check(it != open_.end());  // it was busy
+  if (outcome.code == ResponseCode::SUCCESS)
+    retire(it);
+  else
+    it->second.busy = false;
+  ended_.notify();
+  co_return EndOutcome{outcome.code, std::move(outcome.remark)};
+}
+
+Task<EndOutcome> TransactionService::resume(std::string_view topic, std::string_view offset_id) {
+  auto id = proto::parse_offset_id(offset_id);
+  if (!id) co_return EndOutcome{ResponseCode::INVALID_PARAMETER, "msgId is not the offset id of a message"};
+  auto extent = co_await broker_.store.record_at(id->physical_offset);
+  auto record = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
+  if (!record || record->topic != names::TRANS_CHECK_MAX_TIME_TOPIC ||
+      record->property(prop::REAL_TOPIC).value_or("") != topic)
+    co_return EndOutcome{ResponseCode::SYSTEM_ERROR,
+                         fmt::format("no message of topic {} with that id is in {}", topic,
+                                     names::TRANS_CHECK_MAX_TIME_TOPIC)};
+  std::string properties(record->properties);
+  proto::remove_property(properties, prop::TRANSACTION_CHECK_TIMES);
+  proto::set_property(properties, prop::TRANSACTION_STORE_TIME, std::to_string(broker_.wall_ms()));
+  store::MessageIn m = copy_of(*record, broker_.store_host);
+  m.topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
+  m.properties = properties;
+  store::PutMessageResult put = co_await broker_.store.put(m);
+  wake();
+  Refusal outcome = refusal_of(broker_, put.status);
+  co_return EndOutcome{outcome.code, std::move(outcome.remark)};
+}
+
+// ---- requests ----------------------------------------------------------------------------------------
+
+Task<void> end_transaction(Broker& b, Request& r, proto::EndTransactionRequestHeader h) {
+  // "Unknown" is not answered: the producer is asked again.
+  if (h.commit_or_rollback == proto::sys_flag::transaction_none) co_return;
+  if (h.commit_or_rollback != proto::sys_flag::transaction_commit &&
+      h.commit_or_rollback != proto::sys_flag::transaction_rollback)
+    co_return r.reply(ResponseCode::INVALID_PARAMETER,
+                      "commitOrRollback must be 0 (unknown), 8 (commit) or 12 (rollback)");
+  EndOutcome outcome = co_await b.transactions.end(h);
+  r.reply(outcome.code, outcome.remark);
+}
+
+Task<void> resume_check_half_message(Broker& b, Request& r, proto::ResumeCheckHalfMessageRequestHeader h) {
+  if (!h.topic || !h.msg_id) co_return r.reply(ResponseCode::INVALID_PARAMETER, "topic and msgId are needed");
+  EndOutcome outcome = co_await b.transactions.resume(*h.topic, *h.msg_id);
+  r.reply(outcome.code, outcome.remark);
+}
+
+}  // namespace rmq::broker

@@ -1,0 +1,274 @@
+// Asking producers what became of their half messages.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/transactions.h"
+#include "proto/codes.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+
+using store::PutMessageStatus;
+namespace names = proto::names;
+namespace prop = proto::prop;
+
+namespace {
+constexpr size_t batch_halves_max = 64;
+constexpr size_t batch_bytes_max = 1u << 20;
+constexpr size_t unsent_bytes_max = 1u << 20;  // a producer that does not read is not asked
+constexpr int64_t longest_sleep_ns = 1 * ns_per_s;
+constexpr int64_t after_failure_ns = 1 * ns_per_s;
+
+bool is_appended(PutMessageStatus s) {
+  return s == PutMessageStatus::PUT_OK || s == PutMessageStatus::FLUSH_DISK_TIMEOUT;
+}
+}  // namespace
+
+void TransactionService::schedule(Open::iterator it, int64_t due_ns) {
+  schedule_.erase({it->second.due_ns, it->first});
+  it->second.due_ns = due_ns;
+  schedule_.insert({due_ns, it->first});
+  if (schedule_.begin()->second == it->first) due_changed_.notify();
+}
+
+void TransactionService::release(int64_t offset, int64_t again_in_ns) {
+  auto it = open_.find(offset);
+  it->second.busy = false;
+  schedule(it, broker_.now_ns() + again_in_ns);
+  ended_.notify();
+}
+
+Task<void> TransactionService::check_loop() {
+  int64_t progress_noted_ns = 0;
+  while (!stopping_) {
+    int64_t now_ns = broker_.now_ns();
+    if (now_ns - progress_noted_ns >= longest_sleep_ns) {
+      co_await rescue();
+      note_progress();
+      progress_noted_ns = now_ns;
+    }
+    if (loaded_ && !schedule_.empty() && schedule_.begin()->first <= now_ns) {
+      co_await check_due();
+      continue;
+    }
+    int64_t until_ns = now_ns + longest_sleep_ns;
+    if (loaded_ && !schedule_.empty()) until_ns = std::min(until_ns, schedule_.begin()->first);
+    co_await due_changed_.wait_until(until_ns);
+  }
+  note_progress();
+}
+
+// As many of those whose time has come as go into one batch.
+Task<void> TransactionService::check_due() {
+  std::vector<Due> due;
+  size_t bytes = 0;
+  bool more = true;
+  while (more && !stopping_) more = co_await take_due(due, bytes);
+  if (!due.empty()) co_await rewrite(std::move(due), true);
+}
+
+// The next one whose time has come, into `into` if it is to be asked about. False: none, or enough.
+Task<bool> TransactionService::take_due(std::vector<Due>& into, size_t& bytes) {
+  const BrokerConfig& c = broker_.config;
+  if (schedule_.empty() || schedule_.begin()->first > broker_.now_ns()) co_return false;
+  auto it = open_.find(schedule_.begin()->second);
+  Half& h = it->second;
+  const int64_t offset = it->first;
+  if (h.busy) {  // its end is on its way
+    schedule(it, broker_.now_ns() + after_failure_ns);
+    co_return true;
+  }
+  if (h.checks >= c.transactionCheckMax || broker_.now_ns() >= h.given_up_ns) {
+    co_await give_up(offset, h.checks >= c.transactionCheckMax ? "no producer knew its state"
+                                                               : "it is older than fileReservedTime");
+    co_return true;
+  }
+  if (!has_producer(*h.group)) {
+    schedule(it, broker_.now_ns() + c.transactionCheckInterval * ns_per_ms);
+    co_return true;
+  }
+  if (into.size() >= batch_halves_max || bytes + static_cast<size_t>(h.bytes) > batch_bytes_max)
+    if (!into.empty()) co_return false;
+  h.busy = true;
+  schedule(it, broker_.now_ns() + c.transactionCheckInterval * ns_per_ms);
+  bytes += static_cast<size_t>(h.bytes);
+  int32_t checks = h.checks;
+  auto extent = co_await broker_.store.record_at(h.physical);
+  if (extent)
+    into.push_back({offset, checks, std::move(*extent)});
+  else
+    release(offset, c.transactionCheckInterval * ns_per_ms);
+  co_return true;
+}
+
+bool TransactionService::has_producer(const Groups::value_type& group) const {
+  auto it = broker_.clients.all_producers().find(group.first);
+  if (it == broker_.clients.all_producers().end()) return false;
+  return std::any_of(it->second.begin(), it->second.end(), [](const auto& p) {
+    return p.second.connection->is_open() && p.second.connection->unsent_bytes() < unsent_bytes_max;
+  });
+}
+
+// What lies in the oldest file of the log goes to its end, before retention takes the file.
+Task<void> TransactionService::rescue() {
+  const store::MessageStore& s = broker_.store;
+  const auto file_bytes = static_cast<int64_t>(s.options().commit_log_file_bytes);
+  std::vector<Due> old;
+  size_t bytes = 0;
+  if (!loaded_ || s.max_physical_offset() - s.min_physical_offset() < 3 * file_bytes) co_return;
+  int64_t from = 0;
+  while (old.size() < batch_halves_max && bytes < batch_bytes_max && !stopping_) {
+    auto it = open_.lower_bound(from);
+    if (it == open_.end() || it->second.physical >= s.min_physical_offset() + file_bytes) break;
+    from = it->first + 1;
+    if (it->second.busy) continue;
+    it->second.busy = true;
+    bytes += static_cast<size_t>(it->second.bytes);
+    const int64_t offset = it->first, physical = it->second.physical;
+    const int32_t checks = it->second.checks;
+    auto extent = co_await broker_.store.record_at(physical);
+    if (extent)
+      old.push_back({offset, checks, std::move(*extent)});
+    else
+      release(offset, after_failure_ns);
+  }
+  if (!old.empty()) co_await rewrite(std::move(old), false);
+}
+
+// Writes new copies of them, with one check more when they are asked about, and names the old ones done.
+Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
+  std::vector<std::string> properties(due.size());
+  std::vector<proto::RecordView> records(due.size());
+  std::vector<store::MessageIn> batch;
+  std::string op_body;
+  int64_t last = 0;
+  for (size_t i = 0; i < due.size(); i++) {
+    auto record = proto::parse_record(due[i].extent.bytes());
+    check(record.has_value());  // it was one when it was read first
+    records[i] = *record;
+    properties[i] = std::string(record->properties);
+    if (and_ask)
+      proto::set_property(properties[i], prop::TRANSACTION_CHECK_TIMES, std::to_string(due[i].checks + 1));
+    proto::set_property(properties[i], prop::TRAN_PREPARED_QUEUE_OFFSET,
+                        std::to_string(open_.at(due[i].offset).origin));
+    proto::set_property(properties[i], prop::TRANSACTION_STORE_TIME,
+                        std::to_string(open_.at(due[i].offset).stored_ms));
+    batch.push_back(copy_of(*record, broker_.store_host));
+    batch.back().topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
+    batch.back().properties = properties[i];
+    op_body += std::to_string(due[i].offset) + ",";
+    last = std::max(last, due[i].offset);
+  }
+  batch.push_back(op_record(op_body));
+  note_op(last);
+  store::PutMessageResult put = co_await broker_.store.put_batch(batch);
+  if (!is_appended(put.status)) {
+    for (const Due& d : due) release(d.offset, after_failure_ns);
+    co_return;
+  }
+  for (size_t i = 0; i < due.size(); i++) {
+    auto it = open_.find(due[i].offset);
+    std::string group = it->second.group->first;
+    const int64_t origin = it->second.origin, offset = put.queue_offset + static_cast<int64_t>(i);
+    retire(it);
+    // Until the copy is read, an end that names an older one finds its way.
+    rewritten_[origin] = offset;
+    if (and_ask)
+      ask(group, records[i], properties[i], offset, put.physical_offsets[i], put.store_timestamp_ms);
+  }
+  ended_.notify();
+  wake();
+}
+
+void TransactionService::ask(std::string_view group, const proto::RecordView& record,
+                             std::string_view properties, int64_t queue_offset, int64_t physical,
+                             int64_t store_timestamp_ms) {
+  auto producers = broker_.clients.all_producers().find(group);
+  if (producers == broker_.clients.all_producers().end()) return;
+  size_t turn = groups_.try_emplace(std::string(group)).first->second.turn++;
+  Connection* chosen = nullptr;
+  for (size_t i = 0; i < producers->second.size() && chosen == nullptr; i++) {
+    auto it = std::next(producers->second.begin(),
+                        static_cast<std::ptrdiff_t>((turn + i) % producers->second.size()));
+    const Connection& c = *it->second.connection;
+    if (c.is_open() && c.unsent_bytes() < unsent_bytes_max) chosen = it->first;
+  }
+  if (chosen == nullptr) return;
+  proto::RecordFields f;
+  f.topic = record.property(prop::REAL_TOPIC).value_or("");
+  int64_t queue = 0;
+  detail::parse_int(record.property(prop::REAL_QID).value_or("0"), queue);
+  f.queue_id = static_cast<int32_t>(queue);
+  f.body = record.body;
+  f.properties = properties;
+  f.flag = record.flag;
+  f.sys_flag = record.sys_flag;
+  f.queue_offset = queue_offset;
+  f.physical_offset = physical;
+  f.born_timestamp_ms = record.born_timestamp_ms;
+  f.born_host = record.born_host;
+  f.store_timestamp_ms = store_timestamp_ms;
+  f.store_host = broker_.store_id_host;
+  f.reconsume_times = record.reconsume_times;
+  std::string body(proto::record_size(f), '\0');
+  proto::encode_record(f, {reinterpret_cast<std::byte*>(body.data()), body.size()});
+  const std::string offset_id = proto::make_offset_id(broker_.store_id_host, physical);
+  const std::string unique_key(record.property(prop::UNIQ_KEY).value_or(offset_id));
+  proto::CheckTransactionStateRequestHeader h;
+  h.topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
+  h.tran_state_table_offset = queue_offset;
+  h.commit_log_offset = physical;
+  h.msg_id = h.transaction_id = unique_key;
+  h.offset_msg_id = offset_id;
+  h.bname = broker_.config.brokerName;
+  std::string frame;
+  proto::CheckTransactionState::append_request(frame, chosen->next_opaque(), h, body, proto::flag_oneway);
+  chosen->push(frame);
+  checks_++;
+}
+
+// Out of the way, where an operator finds it.
+Task<void> TransactionService::give_up(int64_t offset, const char* reason) {
+  auto it = open_.find(offset);
+  it->second.busy = true;
+  const std::string group = it->second.group->first;
+  const int64_t origin = it->second.origin, physical = it->second.physical;
+  const int32_t checks = it->second.checks;
+  schedule(it, broker_.now_ns() + broker_.config.transactionCheckInterval * ns_per_ms);
+  auto extent = co_await broker_.store.record_at(physical);
+  auto record = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
+  if (!record) {
+    release(offset, after_failure_ns);
+    co_return;
+  }
+  std::string properties(record->properties), op_body = std::to_string(offset) + ",";
+  proto::set_property(properties, prop::TRAN_PREPARED_QUEUE_OFFSET, std::to_string(origin));
+  std::vector<store::MessageIn> batch;
+  batch.push_back(copy_of(*record, broker_.store_host));
+  batch.back().topic = names::TRANS_CHECK_MAX_TIME_TOPIC;
+  batch.back().prepared_transaction_offset = physical;
+  batch.back().properties = properties;
+  batch.push_back(op_record(op_body));
+  co_await broker_.ensure_topic(std::string(names::TRANS_CHECK_MAX_TIME_TOPIC), 1,
+                                proto::perm::read | proto::perm::write);
+  note_op(offset);
+  store::PutMessageResult put = co_await broker_.store.put_batch(batch);
+  if (!is_appended(put.status)) {
+    release(offset, after_failure_ns);
+    co_return;
+  }
+  given_up_++;
+  log(LogLevel::warning, ids::transaction_given_up, "a transaction that nobody ended was set aside",
+      {{"TOPIC", record->property(prop::REAL_TOPIC).value_or("")},
+       {"GROUP", group},
+       {"MSG_ID", record->property(prop::UNIQ_KEY).value_or("")},
+       {"CHECKS", std::to_string(checks)},
+       {"REASON", reason}});
+  retire(open_.find(offset));
+  ended_.notify();
+}
+
+}  // namespace rmq::broker

@@ -1,0 +1,289 @@
+#include "daemon/broker/transactions.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/limits.h"
+#include "daemon/broker/broker.h"
+#include "proto/codes.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+
+namespace names = proto::names;
+namespace prop = proto::prop;
+
+namespace {
+
+constexpr int64_t idle_look_ns = 1 * ns_per_s;  // units may come from elsewhere than a send
+constexpr int64_t after_failure_ns = 1 * ns_per_s;
+constexpr int64_t half_reserved_ms = int64_t{72} * 3'600'000;  // as long as the log is kept
+// What a check adds: three properties with their longest values and separators.
+constexpr size_t check_properties_bytes = 128;
+
+int64_t number_of(std::optional<std::string_view> text, int64_t otherwise) {
+  if (!text) return otherwise;
+  int64_t n = 0;
+  auto [end, ec] = std::from_chars(text->data(), text->data() + text->size(), n);
+  return ec == std::errc{} && end == text->data() + text->size() ? n : otherwise;
+}
+
+// When its first copy was stored. Of a copy that RocketMQ made only the producer's time is known.
+int64_t stored_ms(const proto::RecordView& r) {
+  bool is_copy = r.property(prop::TRAN_PREPARED_QUEUE_OFFSET).has_value();
+  return number_of(r.property(prop::TRANSACTION_STORE_TIME),
+                   is_copy ? r.born_timestamp_ms : r.store_timestamp_ms);
+}
+
+// Records that come with an op record behind them, and name the half message by its physical offset.
+bool ends_a_half(const proto::RecordView& r) {
+  return proto::sys_flag::transaction_of(r.sys_flag) == proto::sys_flag::transaction_commit ||
+         r.topic == names::TRANS_CHECK_MAX_TIME_TOPIC;
+}
+
+}  // namespace
+
+void TransactionService::start(Scope& scope) {
+  scope.spawn(follow_half_topic());
+  scope.spawn(check_loop());
+}
+
+void TransactionService::stop() {
+  stopping_ = true;
+  half_arrived_.notify();
+  read_.notify();
+  ended_.notify();
+  due_changed_.notify();
+}
+
+bool TransactionService::prepare(store::MessageIn& m, std::string& properties,
+                                 std::string_view unique_key) const {
+  const std::string key(unique_key);
+  // A delay would have to begin at the commit; RocketMQ's clients take these away as well.
+  for (std::string_view p :
+       {prop::DELAY, prop::TIMER_DELAY_MS, prop::TIMER_DELAY_SEC, prop::TIMER_DELIVER_MS,
+        prop::TRANSACTION_CHECK_TIMES, prop::TRAN_PREPARED_QUEUE_OFFSET, prop::TRANSACTION_STORE_TIME})
+    proto::remove_property(properties, p);
+  proto::set_property(properties, prop::REAL_TOPIC, m.topic);
+  proto::set_property(properties, prop::REAL_QID, std::to_string(m.queue_id));
+  proto::set_property(properties, prop::TRANSACTION_ID, key);
+  m.topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
+  m.queue_id = 0;
+  m.sys_flag = proto::sys_flag::with_transaction(m.sys_flag, proto::sys_flag::transaction_none);
+  m.properties = properties;
+  return properties.size() + check_properties_bytes <= limits::properties_bytes_max;
+}
+
+// ---- what is open ------------------------------------------------------------------------------------
+
+Task<void> TransactionService::follow_half_topic() {
+  const store::MessageStore& s = broker_.store;
+  int64_t begin =
+      broker_.offsets.query(names::CID_RMQ_SYS_TRANS, names::RMQ_SYS_TRANS_HALF_TOPIC, 0).value_or(0);
+  next_half_ = std::clamp(begin, std::max<int64_t>(0, s.min_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0)),
+                          s.max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0));
+  co_await read_ops();
+  while (!stopping_) {
+    auto unit = co_await broker_.store.queue_unit(names::RMQ_SYS_TRANS_HALF_TOPIC, 0, next_half_);
+    if (unit) {
+      bool read = co_await read_half(*unit, next_half_);
+      if (read)
+        next_half_++;
+      else
+        co_await half_arrived_.wait_for(after_failure_ns);
+      if (read_.has_waiters()) read_.notify();
+      continue;
+    }
+    // The log may have lost its oldest files meanwhile.
+    if (int64_t min = s.min_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0); next_half_ < min) {
+      next_half_ = min;
+      continue;
+    }
+    if (!loaded_) {
+      co_await finish_last_batch();
+      loaded_ = true;
+      due_changed_.notify();
+    }
+    read_.notify();
+    co_await half_arrived_.wait_for(idle_look_ns);
+  }
+}
+
+Task<void> TransactionService::read_ops() {
+  constexpr std::string_view topic = names::RMQ_SYS_TRANS_OP_HALF_TOPIC;
+  int64_t at = broker_.offsets.query(names::CID_RMQ_SYS_TRANS, topic, 0).value_or(0);
+  at = std::max(at, broker_.store.min_offset(topic, 0));
+  while (!stopping_) {
+    auto unit = co_await broker_.store.queue_unit(topic, 0, at);
+    if (!unit) co_return;
+    bool read = co_await read_op(*unit, at);
+    if (read)
+      at++;
+    else
+      co_await half_arrived_.wait_for(after_failure_ns);
+  }
+}
+
+// The body of an op record: queue offsets in the half topic, each followed by a comma. False: try again.
+Task<bool> TransactionService::read_op(const store::QueueUnit& unit, int64_t queue_offset) {
+  auto extent = co_await broker_.store.record_at(unit.physical_offset);
+  if (!extent) co_return extent.error().code == Errc::not_found;
+  auto record = proto::parse_record(extent->bytes());
+  if (!record) co_return true;
+  std::string_view body = as_text(record->body);
+  int64_t last = -1;
+  while (!body.empty()) {
+    std::string_view one = body.substr(0, body.find(','));
+    body.remove_prefix(std::min(body.size(), one.size() + 1));
+    int64_t half = number_of(one, -1);
+    if (half >= next_half_) done_.insert(half);
+    last = std::max(last, half);
+  }
+  ops_.push_back({queue_offset, last});
+  co_return true;
+}
+
+// False: try again.
+Task<bool> TransactionService::read_half(const store::QueueUnit& unit, int64_t queue_offset) {
+  if (done_.erase(queue_offset) != 0) co_return true;
+  auto extent = co_await broker_.store.record_at(unit.physical_offset);
+  if (!extent) co_return extent.error().code == Errc::not_found;
+  auto record = proto::parse_record(extent->bytes());
+  if (record) add(*record, queue_offset);
+  co_return true;
+}
+
+void TransactionService::add(const proto::RecordView& record, int64_t queue_offset) {
+  Half h;
+  h.physical = record.physical_offset;
+  h.bytes = static_cast<int32_t>(record.size);
+  // As far as it is old already the wall clock decides, from now on the monotonic one.
+  h.stored_ms = stored_ms(record);
+  int64_t age_ms = std::clamp<int64_t>(broker_.wall_ms() - h.stored_ms, 0, half_reserved_ms);
+  h.given_up_ns = broker_.now_ns() + (half_reserved_ms - age_ms) * ns_per_ms;
+  h.checks = static_cast<int32_t>(number_of(record.property(prop::TRANSACTION_CHECK_TIMES), 0));
+  h.origin = number_of(record.property(prop::TRAN_PREPARED_QUEUE_OFFSET), queue_offset);
+  if (auto older = current(h.origin, h.origin); h.origin != queue_offset && older != open_.end()) {
+    if (older->second.busy) return;  // an end is on its way, and that is the end of this one too
+    if (!loaded_) superseded_.push_back(older->first);
+    retire(older);
+  }
+  h.group = &*groups_.try_emplace(std::string(record.property(prop::PGROUP).value_or(""))).first;
+  h.group->second.open++;
+  if (h.origin != queue_offset) rewritten_[h.origin] = queue_offset;
+  auto it = open_.emplace(queue_offset, h).first;
+  schedule(it, broker_.now_ns() + first_wait_ns(record));
+}
+
+void TransactionService::retire(Open::iterator it) {
+  Half& h = it->second;
+  schedule_.erase({h.due_ns, it->first});
+  if (auto newest = rewritten_.find(h.origin); newest != rewritten_.end() && newest->second == it->first)
+    rewritten_.erase(newest);
+  if (--h.group->second.open == 0) groups_.erase(groups_.find(h.group->first));
+  open_.erase(it);
+}
+
+// A half message is asked about when it has been there for the time that its producer wants (immunity), or
+// else transactionTimeOut; a rewritten one at the next interval.
+int64_t TransactionService::first_wait_ns(const proto::RecordView& record) const {
+  const BrokerConfig& c = broker_.config;
+  bool asked = number_of(record.property(prop::TRANSACTION_CHECK_TIMES), 0) > 0;
+  int64_t wait_ms = asked ? c.transactionCheckInterval : c.transactionTimeOut;
+  int64_t since_ms = record.store_timestamp_ms;
+  if (!asked) {
+    int64_t immune_s = number_of(record.property(prop::CHECK_IMMUNITY_TIME_IN_SECONDS), -1);
+    if (immune_s > 0) wait_ms = std::min(immune_s, half_reserved_ms / 1000) * 1000;
+    since_ms = stored_ms(record);
+  }
+  // Wall-clock time counts only between two runs of the broker; a step cannot make it longer than the wait.
+  int64_t passed_ms = loaded_ && since_ms == record.store_timestamp_ms ? 0 : broker_.wall_ms() - since_ms;
+  return (wait_ms - std::clamp<int64_t>(passed_ms, 0, wait_ms)) * ns_per_ms;
+}
+
+TransactionService::Open::iterator TransactionService::current(int64_t queue_offset, int64_t origin) {
+  auto it = open_.find(queue_offset);
+  if (it != open_.end()) return it;
+  auto newest = rewritten_.find(origin);
+  return newest == rewritten_.end() ? open_.find(origin) : open_.find(newest->second);
+}
+
+Task<TransactionService::Open::iterator> TransactionService::find(int64_t queue_offset, int64_t origin) {
+  const int64_t all = broker_.store.max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0);
+  while (!stopping_) {
+    auto it = current(queue_offset, origin);
+    auto newest = rewritten_.find(origin);
+    bool to_be_read = next_half_ < all || (newest != rewritten_.end() && newest->second >= next_half_);
+    if (it != open_.end() && it->second.busy) {
+      co_await ended_.wait();
+    } else if (it != open_.end() || (loaded_ && !to_be_read)) {
+      co_return it;
+    } else {
+      half_arrived_.notify();
+      co_await read_.wait();
+    }
+  }
+  co_return open_.end();
+}
+
+// ---- what is written ---------------------------------------------------------------------------------
+
+store::MessageIn TransactionService::op_record(const std::string& body) {
+  static constexpr std::string_view done =
+      "TAGS\x01"
+      "d\x02";
+  store::MessageIn m;
+  m.topic = names::RMQ_SYS_TRANS_OP_HALF_TOPIC;
+  m.born_timestamp_ms = broker_.wall_ms();
+  m.born_host = m.store_host = broker_.store_host;
+  m.properties = done;
+  m.body = as_bytes(body);
+  return m;
+}
+
+// Before the op record is put, so that its own place is not before the one that is remembered.
+void TransactionService::note_op(int64_t half) {
+  ops_.push_back({broker_.store.max_offset(names::RMQ_SYS_TRANS_OP_HALF_TOPIC, 0), half});
+}
+
+// All half messages below the first open one are done, and so are the op records that name only those. The
+// half topic's offset is noted first: read with older op records it stays true.
+void TransactionService::note_progress() {
+  if (!loaded_) return;
+  int64_t half = open_.empty() ? next_half_ : open_.begin()->first;
+  while (!ops_.empty() && ops_.front().half < half) ops_.pop_front();
+  int64_t op = ops_.empty() ? broker_.store.max_offset(names::RMQ_SYS_TRANS_OP_HALF_TOPIC, 0)
+                            : ops_.front().queue_offset;
+  OffsetManager& offsets = broker_.offsets;
+  offsets.commit(names::CID_RMQ_SYS_TRANS, names::RMQ_SYS_TRANS_HALF_TOPIC, 0, half);
+  offsets.commit(names::CID_RMQ_SYS_TRANS, names::RMQ_SYS_TRANS_OP_HALF_TOPIC, 0, op);
+}
+
+// After a crash the log may end with a message that ended a half message, without its op record. And of
+// copies that were being made for a check the older ones may still look open.
+Task<void> TransactionService::finish_last_batch() {
+  std::string body;
+  const store::RecoveryStats& recovered = broker_.store.stats().recovery;
+  if (recovered.last_record >= 0) {
+    auto last = co_await broker_.store.record_at(recovered.last_record);
+    auto record = last ? proto::parse_record(last->bytes()) : std::unexpected(last.error());
+    if (record && ends_a_half(*record)) {
+      auto half_extent = co_await broker_.store.record_at(record->prepared_transaction_offset);
+      auto half =
+          half_extent ? proto::parse_record(half_extent->bytes()) : std::unexpected(half_extent.error());
+      bool is_half = half && half->topic == names::RMQ_SYS_TRANS_HALF_TOPIC;
+      if (auto it = is_half ? open_.find(half->queue_offset) : open_.end(); it != open_.end()) {
+        superseded_.push_back(it->first);
+        retire(it);
+      }
+    }
+  }
+  if (superseded_.empty()) co_return;
+  for (int64_t offset : superseded_) body += std::to_string(offset) + ",";
+  note_op(*std::max_element(superseded_.begin(), superseded_.end()));
+  superseded_.clear();
+  store::MessageIn op = op_record(body);
+  [[maybe_unused]] auto put = co_await broker_.store.put(op);  // else the next start finds them again
+}
+
+}  // namespace rmq::broker

@@ -1,0 +1,142 @@
+// Transactions. A half message lies in RMQ_SYS_TRANS_HALF_TOPIC, which no consumer reads, until its producer
+// ends it; what is ended is named by an op record, in RMQ_SYS_TRANS_OP_HALF_TOPIC. Both topics, and how far
+// the group CID_RMQ_SYS_TRANS has come in them, are as RocketMQ has them (storage.md 15), so that either
+// broker goes on where the other stopped.
+//
+// Everything that ends a half message is one batch of the log: the message in its real topic, or the copy for
+// the next check, and behind it the op record. The log keeps a batch whole, but for the last one of a crash;
+// of that one the message may be there without the op record, and is then recognized at the next start by
+// its prepared transaction offset. So a transaction is committed once, whatever happens.
+//
+// The open ones are in memory, each with the time of its next check; a group whose producers are all away
+// delays nobody else's. A check rewrites the half message, with one more in TRANSACTION_CHECK_TIMES, and asks
+// one producer of the group. After transactionCheckMax checks, or fileReservedTime after it was sent, a half
+// message goes to TRANS_CHECK_MAX_TIME_TOPIC.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "daemon/broker/text_map.h"
+#include "proto/headers_transaction.h"
+#include "proto/record.h"
+#include "store/message_store.h"
+#include "uring/sync.h"
+
+namespace rmq::broker {
+
+class Broker;
+
+// The answer to END_TRANSACTION.
+struct EndOutcome {
+  proto::ResponseCode code = proto::ResponseCode::SUCCESS;
+  std::string remark;
+};
+
+// On the broker's loop, as all of the broker.
+class TransactionService {
+ public:
+  explicit TransactionService(Broker& b) : broker_(b) {}
+  // Reads what is open, then follows the half topic and asks producers; until stop().
+  void start(Scope& scope);
+  void stop();
+
+  // Makes a half message of a send: its place and its properties. `properties` must outlive the put.
+  // False: the properties leave no room for what checks add.
+  bool prepare(store::MessageIn& m, std::string& properties, std::string_view unique_key) const;
+  // A half message was stored.
+  void wake() { half_arrived_.notify(); }
+
+  // Commits or rolls back, once: a second end of the same half message changes nothing and is a success.
+  // Waits until the open ones are known.
+  Task<EndOutcome> end(const proto::EndTransactionRequestHeader& h);
+  // Gives a message of TRANS_CHECK_MAX_TIME_TOPIC its checks again.
+  Task<EndOutcome> resume(std::string_view topic, std::string_view offset_id);
+
+  size_t open() const { return open_.size(); }
+  uint64_t checks() const { return checks_; }
+  uint64_t given_up() const { return given_up_; }
+
+ private:
+  struct Group {
+    size_t open = 0;
+    size_t turn = 0;  // which of its producers is asked next
+  };
+  using Groups = TextMap<Group>;
+  struct Half {
+    int64_t physical = 0;
+    int64_t origin = 0;       // queue offset of the first copy
+    int64_t stored_ms = 0;    // its first copy
+    int64_t given_up_ns = 0;  // when it has been there for too long
+    int64_t due_ns = 0;
+    int32_t bytes = 0;
+    int32_t checks = 0;
+    bool busy = false;  // a batch that ends this copy is on its way
+    Groups::value_type* group = nullptr;
+  };
+  using Open = std::map<int64_t, Half>;  // by queue offset in the half topic
+  struct Op {
+    int64_t queue_offset;  // at least so far on in the op topic
+    int64_t half;          // the last half message that it names
+  };
+  struct Due {
+    int64_t offset;
+    int32_t checks;
+    store::LogExtent extent;
+  };
+
+  // reading the two topics: transactions.cc
+  Task<void> follow_half_topic();
+  Task<void> read_ops();
+  Task<bool> read_op(const store::QueueUnit& unit, int64_t queue_offset);
+  Task<bool> read_half(const store::QueueUnit& unit, int64_t queue_offset);
+  Task<void> finish_last_batch();
+  void add(const proto::RecordView& record, int64_t queue_offset);
+  void retire(Open::iterator it);
+  Open::iterator current(int64_t queue_offset, int64_t origin);
+  // Waits until nothing that is on its way can change the answer.
+  Task<Open::iterator> find(int64_t queue_offset, int64_t origin);
+  store::MessageIn op_record(const std::string& body);
+  void note_op(int64_t half);
+  void note_progress();
+  int64_t first_wait_ns(const proto::RecordView& record) const;
+
+  // ending: end_transaction.cc
+  Task<EndOutcome> end_half(int64_t offset, const proto::RecordView& record, bool commit);
+
+  // checking: transaction_check.cc
+  Task<void> check_loop();
+  Task<void> check_due();
+  Task<bool> take_due(std::vector<Due>& into, size_t& bytes);
+  Task<void> rewrite(std::vector<Due> due, bool and_ask);
+  Task<void> rescue();
+  Task<void> give_up(int64_t offset, const char* reason);
+  void ask(std::string_view group, const proto::RecordView& record, std::string_view properties,
+           int64_t queue_offset, int64_t physical, int64_t store_timestamp_ms);
+  bool has_producer(const Groups::value_type& group) const;
+  void schedule(Open::iterator it, int64_t due_ns);
+  void release(int64_t offset, int64_t again_in_ns);
+
+  Broker& broker_;
+  Open open_;
+  Groups groups_;
+  std::set<std::pair<int64_t, int64_t>> schedule_;  // due time, queue offset
+  std::unordered_map<int64_t, int64_t> rewritten_;  // queue offset of the first copy to that of the newest
+  std::unordered_set<int64_t> done_;                // named by op records, not read yet
+  std::vector<int64_t> superseded_;                 // found at the start: without an op record of their own
+  std::deque<Op> ops_;
+  int64_t next_half_ = 0;  // all below were read
+  bool loaded_ = false;
+  bool stopping_ = false;
+  uint64_t checks_ = 0, given_up_ = 0;
+  Event half_arrived_, read_, ended_, due_changed_;
+};
+
+}  // namespace rmq::broker

@@ -1,0 +1,533 @@
+// Transactions: half messages, their ends, the questions to producers; over restarts, and over a crash at
+// every point.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "broker_world.h"
+#include "proto/bodies_client.h"
+#include "proto/codes.h"
+#include "proto/headers_transaction.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+namespace {
+
+namespace names = proto::names;
+constexpr const char* commit = "8";
+constexpr const char* rollback = "12";
+
+std::string half_properties(std::string_view key, std::string_view group = "pg",
+                            std::string_view more_name = {}, std::string_view more_value = {}) {
+  std::string out;
+  proto::append_property(out, "TRAN_MSG", "true");
+  proto::append_property(out, "PGROUP", group);
+  proto::append_property(out, "UNIQ_KEY", key);
+  if (!more_name.empty()) proto::append_property(out, more_name, more_value);
+  return out;
+}
+
+struct HalfPlace {
+  std::string queue_offset, physical;
+};
+HalfPlace place_of(const Answer& sent) {
+  auto id = proto::parse_offset_id(ext(sent, "msgId"));
+  return {ext(sent, "queueOffset"), id ? std::to_string(id->physical_offset) : "-1"};
+}
+
+std::string end_frame(World& w, const HalfPlace& p, std::string_view decision, std::string_view group = "pg",
+                      std::string_view from_check = "false") {
+  return w.request(RequestCode::END_TRANSACTION, {{"topic", "T"},
+                                                  {"producerGroup", group},
+                                                  {"tranStateTableOffset", p.queue_offset},
+                                                  {"commitLogOffset", p.physical},
+                                                  {"commitOrRollback", decision},
+                                                  {"fromTransactionCheck", from_check},
+                                                  {"msgId", "K"}});
+}
+Task<Answer> end(World& w, HalfPlace p, std::string_view decision, std::string_view group = "pg",
+                 std::string_view from_check = "false") {
+  return w.peer->call(end_frame(w, p, decision, group, from_check));
+}
+
+std::string producer_heartbeat(std::string_view group) {
+  return R"({"clientID":"p","producerDataSet":[{"groupName":")" + std::string(group) +
+         R"("}],"consumerDataSet":[]})";
+}
+
+// A question as the producer sees it.
+struct Question {
+  HalfPlace place;
+  std::string unique_key, topic, body;
+  int32_t queue_id = -1, flag = 0;
+  std::string check_times;
+};
+std::optional<Question> question(const Answer& a) {
+  if (!a || a->command.code != static_cast<int32_t>(RequestCode::CHECK_TRANSACTION_STATE) ||
+      a->command.is_response())
+    return std::nullopt;
+  Question q;
+  q.place = {ext(a, "tranStateTableOffset"), ext(a, "commitLogOffset")};
+  q.unique_key = ext(a, "transactionId");
+  q.flag = a->command.flag;
+  auto record = proto::parse_record(a->frame.body(), proto::CrcCheck::verify);
+  if (!record) return std::nullopt;
+  q.topic = record->topic;
+  q.body = as_text(record->body);
+  q.queue_id = record->queue_id;
+  q.check_times = record->property("TRANSACTION_CHECK_TIMES").value_or("");
+  return q;
+}
+
+BrokerConfig quick_config() {
+  BrokerConfig c = test_config();
+  c.transactionTimeOut = 1000;
+  c.transactionCheckInterval = 2000;
+  c.transactionCheckMax = 3;
+  return c;
+}
+
+// ---- ends --------------------------------------------------------------------------------------------
+
+Task<void> ends(World& w) {
+  auto sent = co_await w.send("T", "first", half_properties("K1"), "2");
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  EXPECT_EQ(ext(sent, "transactionId"), "K1");
+  EXPECT_EQ(ext(sent, "queueId"), "2") << "the queue that was asked for";
+  EXPECT_EQ(w.store->max_offset("T", 2), 0) << "a half message is not visible";
+  const HalfPlace p = place_of(sent);
+
+  auto a = co_await end(w, p, commit, "other");
+  EXPECT_EQ(code_of(a), 1);
+  EXPECT_EQ(remark(a), "The producer group wrong");
+  a = co_await end(w, {"7", p.physical}, commit);
+  EXPECT_EQ(remark(a), "The transaction state table offset wrong");
+  a = co_await end(w, {p.queue_offset, "123456789"}, commit);
+  EXPECT_EQ(code_of(a), 1);
+  EXPECT_EQ(remark(a), "Find prepared transaction message failed");
+  auto plain = co_await w.send("T", "plain", {}, "2");
+  a = co_await end(w, place_of(plain), commit);
+  EXPECT_EQ(code_of(a), 1) << "not a half message";
+  a = co_await end(w, p, "5");
+  EXPECT_EQ(code_of(a), 29);
+  EXPECT_EQ(w.store->max_offset("T", 2), 1) << "only the plain one";
+
+  a = co_await end(w, p, commit);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_EQ(w.store->max_offset("T", 2), 2);
+  for (const char* decision : {commit, rollback, commit}) {
+    a = co_await end(w, p, decision);
+    EXPECT_EQ(code_of(a), 0);
+    EXPECT_EQ(remark(a), "the transaction has ended before");
+  }
+  EXPECT_EQ(w.store->max_offset("T", 2), 2) << "visible once";
+  auto unit = co_await w.store->queue_unit("T", 2, 1);
+  if (!unit) co_return ADD_FAILURE() << "no unit";
+  auto extent = co_await w.store->record_at(unit->physical_offset);
+  auto r = proto::parse_record(extent->bytes(), proto::CrcCheck::verify);
+  EXPECT_EQ(as_text(r->body), "first");
+  EXPECT_EQ(r->sys_flag & proto::sys_flag::transaction_mask, proto::sys_flag::transaction_commit);
+  EXPECT_EQ(std::to_string(r->prepared_transaction_offset), p.physical);
+  EXPECT_EQ(r->property("__transactionId__").value_or(""), "K1");
+  EXPECT_EQ(r->property("TRAN_MSG").value_or(""), "true");
+  EXPECT_FALSE(r->property("REAL_TOPIC") || r->property("REAL_QID"));
+
+  sent = co_await w.send("T", "second", half_properties("K2"));
+  a = co_await end(w, place_of(sent), rollback);
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await end(w, place_of(sent), commit);
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(w.store->max_offset("T", 0), 0) << "rolled back is rolled back";
+  co_await w.peer->send(end_frame(w, place_of(sent), "0"));
+  auto nothing = co_await w.peer->next(1);
+  EXPECT_EQ(nothing, nullptr) << "'unknown' is not answered";
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+}
+Task<void> ends_are_kept(World& w) {
+  co_await sleep_for(20 * ns_per_s);
+  EXPECT_EQ(w.broker.transactions.open(), 0u) << "what has ended stays ended";
+  auto sent = co_await w.send("T", "third", half_properties("K3"));
+  EXPECT_EQ(ext(sent, "queueOffset"), "2");
+}
+TEST(BrokerTransaction, EndsOnce) {
+  simulate({ends, ends_are_kept});
+}
+
+// Two ends of the same half message at the same time.
+Task<void> racing_ends(World& w) {
+  auto sent = co_await w.send("T", "x", half_properties("K1"));
+  auto other = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  std::string mine = end_frame(w, place_of(sent), commit), theirs = end_frame(w, place_of(sent), rollback);
+  co_await w.peer->send(mine + theirs + mine);
+  co_await other->send(mine + mine);
+  for (int i = 0; i < 5; i++) {
+    auto a = co_await (i < 3 ? *w.peer : *other).next();
+    EXPECT_EQ(code_of(a), 0);
+  }
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+  co_await other->close();
+}
+TEST(BrokerTransaction, OneOfRacingEndsCounts) {
+  simulate({racing_ends});
+}
+
+Task<void> refused(World& w) {
+  auto a = co_await w.send("T", "x", half_properties("K1", "pg", "p", "x"));
+  auto extent = co_await w.store->record_at(0);
+  size_t fixed = proto::parse_record(extent->bytes())->properties.size() - 1;
+  a = co_await w.send("T", "x", half_properties("K1", "pg", "p", std::string(32'767 - fixed - 100, 'x')));
+  EXPECT_EQ(code_of(a), 13) << "no room for what a check adds";
+  a = co_await w.send("T", "x", half_properties("K1", "pg", "p", std::string(32'767 - fixed - 200, 'x')));
+  EXPECT_EQ(code_of(a), 0);
+  w.broker.config.rejectTransactionMessage = true;
+  a = co_await w.send("T", "x", half_properties("K1"));
+  EXPECT_EQ(code_of(a), 16);
+  EXPECT_EQ(w.store->max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0), 2);
+}
+TEST(BrokerTransaction, RefusedBeforeAnythingIsStored) {
+  simulate({refused});
+}
+
+Task<void> no_delay(World& w) {
+  auto sent = co_await w.send("T", "x", half_properties("K1", "pg", "DELAY", "3"));
+  EXPECT_EQ(w.store->max_offset(names::SCHEDULE_TOPIC_XXXX, 2), 0);
+  auto a = co_await end(w, place_of(sent), commit);
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+}
+TEST(BrokerTransaction, AHalfMessageIsNotDelayed) {
+  simulate({no_delay});
+}
+
+// ---- questions ---------------------------------------------------------------------------------------
+
+Task<void> asked(World& w) {
+  auto sent = co_await w.send("T", "ask me", half_properties("K1"), "1");
+  auto lost = co_await w.send("T", "nobody is there", half_properties("K2", "away"));
+  auto producer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto a = co_await producer->call(w.request(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg")));
+  EXPECT_EQ(code_of(a), 0);
+  int64_t begin = Loop::current().now_ns();
+  a = co_await producer->next(20);
+  auto q = question(a);
+  EXPECT_TRUE(q) << "not asked";
+  if (!q) co_return co_await producer->close();
+  EXPECT_GE(Loop::current().now_ns() - begin, 5 * ns_per_s) << "transactionTimeOut is 6 s";
+  EXPECT_LE(Loop::current().now_ns() - begin, 7 * ns_per_s);
+  EXPECT_EQ(q->flag & proto::flag_oneway, proto::flag_oneway);
+  EXPECT_EQ(q->topic, "T");
+  EXPECT_EQ(q->queue_id, 1);
+  EXPECT_EQ(q->body, "ask me");
+  EXPECT_EQ(q->unique_key, "K1");
+  EXPECT_EQ(q->check_times, "1");
+  a = co_await producer->next(40);
+  auto again = question(a);
+  EXPECT_TRUE(again) << "not asked again";
+  if (!again) co_return co_await producer->close();
+  EXPECT_EQ(again->check_times, "2");
+  EXPECT_GE(Loop::current().now_ns() - begin, 34 * ns_per_s) << "30 s after the first";
+  // By the copy of the first question, though a newer one is there; and later by the others.
+  a = co_await end(w, q->place, commit, "pg", "true");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_EQ(remark(a), "");
+  EXPECT_EQ(w.store->max_offset("T", 1), 1);
+  for (const HalfPlace& p : {place_of(sent), q->place, again->place}) {
+    a = co_await end(w, p, commit);
+    EXPECT_EQ(remark(a), "the transaction has ended before");
+  }
+  EXPECT_EQ(w.store->max_offset("T", 1), 1);
+  a = co_await producer->next(100);
+  EXPECT_EQ(a, nullptr) << "no question after the end";
+  EXPECT_EQ(w.broker.transactions.open(), 1u) << "the group that is away";
+  EXPECT_EQ(w.broker.transactions.checks(), 2u);
+  co_await producer->close();
+}
+Task<void> away_comes_back(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("away"));
+  a = co_await w.peer->next(40);
+  auto q = question(a);
+  if (!q) co_return ADD_FAILURE() << "not asked";
+  EXPECT_EQ(q->unique_key, "K2");
+  EXPECT_EQ(q->check_times, "1") << "only real questions count";
+  a = co_await end(w, q->place, rollback, "away", "true");
+  EXPECT_EQ(code_of(a), 0);
+}
+TEST(BrokerTransaction, AsksUntilItIsEnded) {
+  simulate({asked, away_comes_back});
+}
+
+Task<void> immune(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  std::string properties = half_properties("K1", "pg", "CHECK_IMMUNITY_TIME_IN_SECONDS", "20");
+  // The born time decides whether an end comes too late.
+  auto sent = co_await w.send("T", "x", properties);
+  a = co_await w.peer->next(19);
+  EXPECT_EQ(a, nullptr);
+  a = co_await w.peer->next(3);
+  auto q = question(a);
+  if (!q) co_return ADD_FAILURE() << "not asked";
+  EXPECT_EQ(q->check_times, "1");
+  a = co_await end(w, place_of(sent), commit);
+  EXPECT_EQ(code_of(a), 604) << "too late, unless it answers a question";
+  a = co_await end(w, q->place, commit, "pg", "true");
+  EXPECT_EQ(code_of(a), 0);
+}
+TEST(BrokerTransaction, ImmunityTimeIsWaitedForFirst) {
+  simulate({immune});
+}
+
+Task<void> nobody_knows(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  auto sent = co_await w.send("T", "who knows", half_properties("K1"));
+  int questions = 0;
+  for (;;) {
+    a = co_await w.peer->next(10);
+    if (!question(a)) break;
+    questions++;
+  }
+  EXPECT_EQ(questions, 3) << "transactionCheckMax";
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+  EXPECT_EQ(w.broker.transactions.given_up(), 1u);
+  a = co_await end(w, place_of(sent), commit);
+  EXPECT_EQ(remark(a), "the transaction has ended before");
+  auto set_aside = co_await w.pull(names::TRANS_CHECK_MAX_TIME_TOPIC, 0);
+  EXPECT_EQ(bodies(set_aside), "who knows");
+  // An operator gives it its questions again.
+  std::string id = proto::make_offset_id(w.broker.store_id_host, records(set_aside)[0].physical_offset);
+  a = co_await w.call(RequestCode::RESUME_CHECK_HALF_MESSAGE, {{"topic", "other"}, {"msgId", id}});
+  EXPECT_EQ(code_of(a), 1);
+  a = co_await w.call(RequestCode::RESUME_CHECK_HALF_MESSAGE, {{"topic", "T"}, {"msgId", "junk"}});
+  EXPECT_EQ(code_of(a), 29);
+  a = co_await w.call(RequestCode::RESUME_CHECK_HALF_MESSAGE, {{"topic", "T"}, {"msgId", id}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.peer->next(10);
+  auto q = question(a);
+  if (!q) co_return ADD_FAILURE() << "not asked";
+  EXPECT_EQ(q->check_times, "1");
+  a = co_await end(w, q->place, commit, "pg", "true");
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+}
+TEST(BrokerTransaction, SetAsideAfterSoManyQuestionsAndResumed) {
+  simulate({nobody_knows}, quick_config());
+}
+
+// Half messages in the oldest file of the log move on before retention could take it.
+Task<void> old_halves(World& w) {
+  auto sent = co_await w.send("T", "old", half_properties("K1"));
+  const std::string filler(90'000, 'f');
+  for (int i = 0; i < 45; i++) co_await w.send("F", filler);
+  co_await sleep_for(3 * ns_per_s);
+  EXPECT_EQ(w.broker.transactions.open(), 1u);
+  EXPECT_EQ(w.store->max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0), 2) << "rewritten once";
+  auto a = co_await end(w, place_of(sent), commit);
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(remark(a), "");
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+}
+TEST(BrokerTransaction, RewrittenOutOfTheOldestFile) {
+  simulate({old_halves});
+}
+
+// ---- crashes -----------------------------------------------------------------------------------------
+
+// What a producer knows: its transactions, what it wants of each, and which of them were acknowledged.
+struct Producer {
+  std::map<std::string, std::string> wanted;  // by key: commit or rollback
+  std::set<std::string> stored;               // the half message was acknowledged
+};
+
+Task<bool> answer_questions(World& w, const Producer& p, int64_t seconds) {
+  int64_t until = Loop::current().now_ns() + seconds * ns_per_s;
+  while (Loop::current().now_ns() < until) {
+    auto a = co_await w.peer->next(1);
+    if (w.peer->is_closed()) co_return false;
+    auto q = question(a);
+    auto wanted = q ? p.wanted.find(q->unique_key) : p.wanted.end();
+    if (wanted == p.wanted.end()) continue;
+    bool sent = co_await w.peer->send(end_frame(w, q->place, wanted->second, "pg", "true"));
+    if (!sent) co_return false;
+  }
+  co_return true;
+}
+
+// Some end at once, others when they are asked about; until the disk freezes. Bodies of many sizes: records
+// of a batch lie in different sectors then, and a crash may keep some of them.
+Task<void> work_until_crash(World& w, sim::SimDisk& disk, Producer& p) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  for (int i = 0; i < 6 && !disk.crashed(); i++) {
+    std::string key = "K" + std::to_string(i);
+    p.wanted[key] = i % 3 == 1 ? rollback : commit;
+    std::string body = key + "." + std::string(Loop::current().random().below(1000), 'x');
+    auto sent = co_await w.send("T", body, half_properties(key));
+    if (disk.crashed() || code_of(sent) != 0) break;
+    p.stored.insert(key);
+    if (i % 2 == 0) co_await end(w, place_of(sent), p.wanted[key]);
+  }
+  if (!disk.crashed()) co_await answer_questions(w, p, 4);
+}
+
+using Work = Task<void> (*)(World&, sim::SimDisk&, Producer&);
+Task<void> run_to_crash(sim::SimNetwork& network, sim::SimDisk& disk, Producer& p,
+                        Work work = work_until_crash) {
+  BrokerConfig config = quick_config();
+  config.transactionCheckMax = 1000;
+  auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
+  if (!opened) co_return;
+  World w(network, disk, config, std::move(*opened));
+  auto loaded = co_await w.broker.load();
+  if (loaded) {
+    [[maybe_unused]] auto listening = co_await w.server.listen("10.0.0.1", 10911);
+    w.broker.start();
+    w.peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+    co_await work(w, disk, p);
+    co_await w.peer->close();
+  }
+  w.stop.set();
+  co_await w.broker.stop();
+  co_await w.server.stop();
+  co_await w.broker.save_all();
+  co_await w.scope.join();
+  co_await w.store->shutdown();
+}
+
+std::map<std::string, int> counted;
+
+Task<void> count_visible(World& w) {
+  counted.clear();
+  for (int64_t at = 0; at < w.store->max_offset("T", 0);) {
+    auto a = co_await w.pull("T", at);
+    if (code_of(a) != 0) break;
+    for (const auto& r : records(a)) {
+      counted[std::string(as_text(r.body).substr(0, as_text(r.body).find('.')))]++;
+      at = r.queue_offset + 1;
+    }
+  }
+}
+
+const Producer* surviving = nullptr;
+Task<void> after_crash(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  co_await answer_questions(w, *surviving, 10);
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+  co_await count_visible(w);
+  for (const auto& [key, wanted] : surviving->wanted) {
+    if (wanted == rollback)
+      EXPECT_EQ(counted[key], 0) << key << " was rolled back";
+    else if (surviving->stored.contains(key))
+      EXPECT_EQ(counted[key], 1) << key << " was committed";
+    else
+      EXPECT_LE(counted[key], 1) << key;
+  }
+}
+
+// The first run, until the disk freezes at `point` (0: never) and comes back as `fate` says.
+uint64_t first_run(uint64_t seed, uint64_t point, int fate, Producer& p, sim::DiskImage& image) {
+  sim::SimLoop loop(seed);
+  sim::SimNetwork network(loop);
+  sim::DiskPlan plan;
+  plan.crash_at = point;
+  sim::SimDisk disk(loop, plan);
+  loop.run(run_to_crash(network, disk, p));
+  if (disk.crashed())
+    image = disk.crash_image(fate == 0   ? sim::CrashFate::all_lost(seed)
+                             : fate == 1 ? sim::CrashFate::all_kept(seed)
+                             : fate == 2 ? sim::CrashFate::all_torn(seed)
+                                         : sim::CrashFate::mixed(seed));
+  return disk.points();
+}
+
+void second_run(uint64_t seed, const Producer& p, const sim::DiskImage& image) {
+  sim::SimLoop loop(seed);
+  sim::SimNetwork network(loop);
+  sim::SimDisk disk(loop, {}, image);
+  surviving = &p;
+  BrokerConfig config = quick_config();
+  config.transactionCheckMax = 1000;
+  loop.run(run_worlds(network, disk, config, {after_crash, after_crash}));
+}
+
+void crash_and_look(uint64_t seed, uint64_t point, int fate) {
+  Producer p;
+  sim::DiskImage image;
+  first_run(seed, point, fate, p, image);
+  second_run(seed, p, image);
+}
+
+uint64_t points_of_a_run() {
+  Producer p;
+  sim::DiskImage image;
+  uint64_t points = first_run(1, 0, 0, p, image);
+  EXPECT_EQ(p.stored.size(), 6u);
+  return points;
+}
+
+TEST(BrokerTransaction, ACrashAtEveryPointEndsEachOnce) {
+  const uint64_t points = points_of_a_run();
+  for (uint64_t point = 1; point <= points; point++) {
+    crash_and_look(1, point, static_cast<int>(point % 2));
+    if (HasFailure()) {
+      ADD_FAILURE() << "at point " << point << " of " << points;
+      return;
+    }
+  }
+}
+
+// What a crash leaves of a batch that commits when it cuts it: the message without the op record.
+Task<void> commit_without_op(World& w, sim::SimDisk& disk, Producer& p) {
+  auto sent = co_await w.send("T", "K0.", half_properties("K0"));
+  p.wanted["K0"] = commit;
+  p.stored.insert("K0");
+  auto half = proto::parse_offset_id(ext(sent, "msgId"));
+  store::MessageIn m;
+  m.topic = "T";
+  m.body = as_bytes("K0.");
+  m.sys_flag = proto::sys_flag::transaction_commit;
+  m.prepared_transaction_offset = half ? half->physical_offset : -1;
+  m.store_host = m.born_host = w.broker.store_host;
+  auto put = co_await w.store->put(m);
+  EXPECT_EQ(put.status, store::PutMessageStatus::PUT_OK);
+  disk.crash_now();
+}
+Task<void> known_as_committed(World& w) {
+  co_await sleep_for(ns_per_s / 2);
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+  EXPECT_EQ(w.store->max_offset(names::RMQ_SYS_TRANS_OP_HALF_TOPIC, 0), 1) << "for a later start";
+  co_await after_crash(w);
+}
+
+TEST(BrokerTransaction, ACommitThatACrashCutIsKnown) {
+  Producer p;
+  sim::DiskImage image;
+  {
+    sim::SimLoop loop(1);
+    sim::SimNetwork network(loop);
+    sim::SimDisk disk(loop, {});
+    loop.run(run_to_crash(network, disk, p, commit_without_op));
+    image = disk.crash_image(sim::CrashFate::all_kept(1));
+  }
+  sim::SimLoop loop(2);
+  sim::SimNetwork network(loop);
+  sim::SimDisk disk(loop, {}, image);
+  surviving = &p;
+  loop.run(run_worlds(network, disk, quick_config(), {known_as_committed, after_crash}));
+}
+
+// RMQ_TRANSACTION_SEEDS=FROM-TO: other seeds than usual.
+TEST(BrokerTransaction, ACrashAnywhereEndsEachOnce) {
+  const char* text = std::getenv("RMQ_TRANSACTION_SEEDS");
+  uint64_t from = 1, to = 150;
+  if (text != nullptr) ASSERT_EQ(std::sscanf(text, "%lu-%lu", &from, &to), 2);
+  const uint64_t points = points_of_a_run();
+  for (uint64_t seed = from; seed <= to; seed++) {
+    // Most of the work is done in the last two thirds.
+    crash_and_look(seed, points / 3 + seed * 7919 % (points * 2 / 3), 2 + static_cast<int>(seed % 2));
+    if (HasFailure()) {
+      ADD_FAILURE() << "with RMQ_TRANSACTION_SEEDS=" << seed << "-" << seed;
+      return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rmq::broker
