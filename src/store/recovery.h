@@ -26,7 +26,10 @@ namespace rmq::store {
 // A stretch of the log in memory for walking, read directly and bypassing the cache.
 class LogWalker {
  public:
-  LogWalker(SegmentSet& segments, StoreStats& stats, std::shared_ptr<std::atomic<uint64_t>> live);
+  // `ahead`: while one stretch is walked the next one is read, by a task there. It may outlive the walker,
+  // and must be joined before the log closes. Null: no reading ahead.
+  LogWalker(SegmentSet& segments, StoreStats& stats, std::shared_ptr<std::atomic<uint64_t>> live,
+            Scope* ahead = nullptr);
   ~LogWalker();
   LogWalker(const LogWalker&) = delete;
   LogWalker& operator=(const LogWalker&) = delete;
@@ -34,15 +37,26 @@ class LogWalker {
   // call. Empty: no file has that offset.
   Task<Result<Bytes>> view(uint64_t physical, size_t bytes);
   // The log was written over.
-  void forget() { filled_ = 0; }
+  void forget() {
+    filled_ = 0;
+    ahead_.reset();
+  }
 
  private:
+  struct Ahead;
+  Task<Result<void>> fill(uint64_t physical, uint64_t end);
+  Task<void> take_ahead();
+  void plan_ahead();
+  static Task<void> read_ahead(std::shared_ptr<Segment> s, std::shared_ptr<Ahead> a);
+
   SegmentSet& segments_;
   StoreStats& stats_;
   std::shared_ptr<std::atomic<uint64_t>> live_;
+  Scope* const scope_;
   LogMemory* memory_ = nullptr;
   uint64_t begin_ = 0;
   size_t filled_ = 0;
+  std::shared_ptr<Ahead> ahead_;
 };
 
 class Recovery {
@@ -58,6 +72,7 @@ class Recovery {
   Task<Result<Outcome>> run();
 
  private:
+  Task<Result<Outcome>> recover();
   Task<Result<void>> load_queues();
   Task<Result<void>> load_own();
   Task<Result<void>> load_java();
@@ -105,6 +120,7 @@ class Recovery {
   uint64_t nonzero_end_ = 0;   // behind the last byte that is not zero, as far as was looked
   uint64_t valid_behind_ = 0;  // a record whose place proves damage; 0: none
   int last_per_cent_ = -1;
+  Scope ahead_;  // reads of the walker
   int64_t last_store_ms_ = 0;
 };
 
