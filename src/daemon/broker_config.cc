@@ -74,7 +74,15 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
 }
 
 constexpr int64_t memory_limit_min = 64 << 20, memory_limit_usual = 1 << 30;
-constexpr int64_t store_memory_min = 8 << 20, store_memory_usual = 64 << 20;
+constexpr int64_t store_memory_min = 8 << 20;
+constexpr int64_t besides_slots_min = 40 << 20;
+
+// What is left of memoryLimit for everything but the slot table of the newest index file. Of it:
+// a quarter for log memory (storeMemoryBytes; a quarter of that more while slow readers hold it), 3/8 for
+// requests and answers, 3/64 for what waits in the store, the rest for tables, connections and the program.
+int64_t besides_slots(const BrokerConfig& c) {
+  return c.memoryLimit - (c.messageIndexEnable ? 4 * c.maxHashSlotNum : 0);
+}
 
 void complete_memory(BrokerConfig& c, ConfigErrors& errors) {
   if (c.memoryLimit == 0) {
@@ -84,8 +92,10 @@ void complete_memory(BrokerConfig& c, ConfigErrors& errors) {
   }
   if (c.memoryLimit < memory_limit_min)
     return errors.push_back("'memoryLimit' must be 0 or at least 67108864 (64 MiB)");
-  if (c.storeMemoryBytes == 0)
-    c.storeMemoryBytes = std::clamp(c.memoryLimit / 8, store_memory_min, store_memory_usual);
+  if (besides_slots(c) < besides_slots_min)
+    return errors.push_back("'memoryLimit', which is " + std::to_string(c.memoryLimit) +
+                            ", must be 40 MiB more than the 4 bytes of each of 'maxHashSlotNum' take");
+  if (c.storeMemoryBytes == 0) c.storeMemoryBytes = std::max(besides_slots(c) / 4, store_memory_min);
   if (c.storeMemoryBytes < store_memory_min)
     errors.push_back("'storeMemoryBytes' must be 0 or at least 8388608 (8 MiB)");
   if (c.storeMemoryBytes > c.memoryLimit / 2)
@@ -112,6 +122,13 @@ void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, C
   check_values(c, errors);
 }
 
+uint64_t net_memory_bytes_of(const BrokerConfig& c) {
+  const int64_t all = besides_slots(c);
+  // Who gives the store more takes it from here, down to a quarter of what it would be.
+  const int64_t more = std::max<int64_t>(c.storeMemoryBytes - all / 4, 0);
+  return static_cast<uint64_t>(std::max(all * 3 / 8 - more, all * 3 / 32));
+}
+
 store::StoreOptions store_options_of(const BrokerConfig& c) {
   store::StoreOptions o;
   o.root = c.storePathRootDir;
@@ -123,6 +140,8 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.damaged_log = c.damagedLog == "QUARANTINE" ? store::DamagedLog::QUARANTINE : store::DamagedLog::REFUSE;
   o.flush_interval_ms = static_cast<uint32_t>(c.flushIntervalCommitLog);
   if (c.storeMemoryBytes != 0) o.memory_bytes = static_cast<uint64_t>(c.storeMemoryBytes);
+  if (c.memoryLimit != 0)
+    o.waiting_bytes = std::min(o.waiting_bytes, static_cast<uint64_t>(besides_slots(c)) * 3 / 64);
   o.unflushed_bytes_max = std::min(o.unflushed_bytes_max, std::max<uint64_t>(o.memory_bytes / 2, 8u << 20));
   o.max_message_bytes = static_cast<uint32_t>(c.maxMessageSize);
   o.transfer_count_in_memory = static_cast<uint32_t>(c.maxTransferCountOnMessageInMemory);

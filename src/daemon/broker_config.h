@@ -8,10 +8,11 @@
 namespace rmq {
 
 // Fills brokerName, brokerIP1, memoryLimit, storeMemoryBytes (and, standalone, namesrvAddr and the KV file).
-// `standalone`: rmqd
-// --standalone; `root_given`: storePathRootDir was set by the file or by -o. Appends to `errors` what cannot
-// work.
+// `standalone`: rmqd --standalone; `root_given`: storePathRootDir was set by the file or by -o. Appends to
+// `errors` what cannot work.
 void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, ConfigErrors& errors);
+// Of a completed one: bytes for requests and answers on their way (NetMemory).
+uint64_t net_memory_bytes_of(const BrokerConfig& c);
 store::StoreOptions store_options_of(const BrokerConfig& c);
 NamesrvConfig namesrv_config_of(const BrokerConfig& c);
 

@@ -63,15 +63,17 @@ const ConfigKey<B> broker_keys[] = {
      true},
     {"maxMessageSize", &B::maxMessageSize, "Largest message body in bytes.", 1, 16'000'000, {}, true},
     {"memoryLimit", &B::memoryLimit,
-     "Bytes of memory that the broker's buffers may take together: half for requests and answers on their "
-     "way, "
-     "the rest for storeMemoryBytes and the tables. 0: a quarter of what the machine or the control group "
-     "allows, "
-     "at most 1 GiB.",
+     "Bytes of memory for the whole broker. 4 bytes for each of maxHashSlotNum come first; of the rest three "
+     "eighths are for requests and answers on their way, a quarter for storeMemoryBytes, a twentieth for "
+     "what "
+     "waits to be confirmed or for its ConsumeQueue file, and what is left for tables of topics, groups and "
+     "offsets, for connections and the program. Pages that the kernel keeps of ConsumeQueue files are not "
+     "counted. 0: a quarter of what the machine or the control group allows, at most 1 GiB.",
      0, int64_t{1} << 40},
     {"storeMemoryBytes", &B::storeMemoryBytes,
-     "Memory for the recent end of the log and for reads of older parts, "
-     "taken as it is needed; at most half of memoryLimit. 0: an eighth of it, at most 64 MiB.",
+     "Memory for the recent end of the log and for reads of older parts, taken as it is needed: a quarter of "
+     "it is for the older parts while somebody reads them. At most half of memoryLimit. 0: a quarter of "
+     "memoryLimit, as said there.",
      0, int64_t{1} << 40},
     {"maxTransferCountOnMessageInMemory",
      &B::maxTransferCountOnMessageInMemory,

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t record_overhead_max = 64u << 10;  // a record is at most maxMessageSize and this
 constexpr uint64_t zero_ahead_min = 64u << 10;
+constexpr uint64_t checkpoint_bytes_max = 512u << 20;  // of the log, between two checkpoints that take long
 
 uint64_t physical_memory_bytes() {
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -71,7 +72,10 @@ MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
       checkpoint_files_(disk, options_.root),
       log_(disk, options_, stats_, *this),
       index_(disk, options_, stats_, log_),
-      read_ahead_(log_, queue_files_) {}
+      read_ahead_(log_, queue_files_),
+      pending_records_max_(std::max<uint64_t>(
+          options_.waiting_bytes / 3 / (sizeof(PendingRecord) + hashes_per_record * 4), 256)),
+      unwritten_units_max_(queue_files_.unwritten_units_max()) {}
 
 MessageStore::Impl::~Impl() {
   for (; !pending_.empty(); pending_.pop()) {  // only after a failure
@@ -220,8 +224,9 @@ void MessageStore::Impl::append(PutWaiter& w) {
 
 // False: wait; or, with `refused` changed, there will be no room.
 bool MessageStore::Impl::room_now(size_t bytes, PutMessageStatus& refused) {
-  if (pending_.size() >= pending_records_max || table_.unwritten_units() >= unwritten_units_max) return false;
-  if (pending_hashes_.size() >= pending_hashes_max) return false;
+  if (pending_.size() >= pending_records_max_ || table_.unwritten_units() >= unwritten_units_max_)
+    return false;
+  if (pending_hashes_.size() >= pending_records_max_ * hashes_per_record) return false;
   switch (log_.room_for(bytes)) {
     case CommitLog::Room::ok:
       return true;
@@ -443,8 +448,11 @@ Task<void> MessageStore::Impl::queue_loop() {
       co_await queue_work_.wait();
       if (stopping_) co_return;
     }
-    if (!queue_files_.write_soon())
-      co_await queue_soon_.wait_for(options_.queue_write_interval_ms * ns_per_ms);
+    // Few units of many queues would make many small writes: they wait longer, a second a thousand queues.
+    for (size_t rounds = 1; !queue_files_.write_soon() && !stopping_; rounds++) {
+      bool woken = co_await queue_soon_.wait_for(options_.queue_write_interval_ms * ns_per_ms);
+      if (woken || rounds * 1000 >= queue_files_.unwritten_queues()) break;
+    }
     auto r = co_await queue_files_.write_all();
     if (!r) fail(r.error());
     admit_waiting();
@@ -477,16 +485,26 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
 }
 
 Task<void> MessageStore::Impl::checkpoint_loop() {
+  int64_t pause_ns = 0;
   while (!stopping_ && !failed_) {
     bool idle = confirm_ == checkpointed_ && !checkpoint_wanted_;
     if (idle) {
       co_await checkpoint_work_.wait();
       if (stopping_) co_return;
     }
-    if (!checkpoint_wanted_) co_await checkpoint_soon_.wait_for(options_.checkpoint_interval_ms * ns_per_ms);
+    // One that takes long, of many queues, comes less often, as long as a recovery has not too much to walk.
+    const int64_t began_ns = Loop::current().now_ns();
+    const int64_t interval_ns = options_.checkpoint_interval_ms * ns_per_ms;
+    while (!checkpoint_wanted_ && !stopping_) {
+      bool woken = co_await checkpoint_soon_.wait_for(interval_ns);
+      int64_t waited_ns = Loop::current().now_ns() - began_ns;
+      if (woken || waited_ns >= pause_ns || confirm_ - checkpointed_ >= checkpoint_bytes_max) break;
+    }
     if (stopping_) co_return;
     checkpoint_wanted_ = false;
+    const int64_t save_began_ns = Loop::current().now_ns();
     auto r = co_await save_checkpoint(false);
+    pause_ns = 10 * (Loop::current().now_ns() - save_began_ns);
     if (!r)
       fail(r.error());
     else if (!*r) {

@@ -8,8 +8,6 @@
 
 namespace rmq::store {
 
-namespace {}  // namespace
-
 QueueFiles::QueueFiles(Disk& disk, const StoreOptions& o, StoreStats& stats, QueueTable& table)
     : disk_(disk),
       options_(o),
@@ -129,29 +127,44 @@ Task<Result<void>> QueueFiles::write_queue(ConsumeQueue& q) {
   co_return Result<void>();
 }
 
+Task<Result<void>> QueueFiles::write_one(QueueRef& q) {
+  q->unwritten_listed = false;
+  if (q->deleted) co_return Result<void>();
+  if (deleting_.contains(q->topic->name)) {  // files of its predecessor are still there
+    note_unwritten(*q);
+    co_return Result<void>();
+  }
+  CO_TRY(co_await write_queue(*q));
+  if (q->deleted) co_return Result<void>();
+  table_.trim(*q, table_.tail_bytes() > tail_bytes_max() ? 0 : tail_units_kept);
+  if (!q->unsynced_listed) {
+    q->unsynced_listed = true;
+    unsynced_.push_back(q);
+  }
+  if (!q->busy_listed) {
+    q->busy_listed = true;
+    busy_tails_.push_back(q);
+  }
+  co_return Result<void>();
+}
+
+Task<void> QueueFiles::write_worker(std::vector<QueueRef>& all, size_t& next, Result<void>& result) {
+  while (result && next < all.size()) {
+    auto r = co_await write_one(all[next++]);
+    if (!r) result = r;
+  }
+}
+
 Task<Result<void>> QueueFiles::write_listed() {
   std::vector<QueueRef> now = std::move(unwritten_);
   unwritten_.clear();
-  for (QueueRef& q : now) {
-    q->unwritten_listed = false;
-    if (q->deleted) continue;
-    if (deleting_.contains(q->topic->name)) {  // files of its predecessor are still there
-      note_unwritten(*q);
-      continue;
-    }
-    CO_TRY(co_await write_queue(*q));
-    if (q->deleted) continue;
-    table_.trim(*q, table_.tail_bytes() > tail_bytes_max ? 0 : tail_units_kept);
-    if (!q->unsynced_listed) {
-      q->unsynced_listed = true;
-      unsynced_.push_back(q);
-    }
-    if (!q->busy_listed) {
-      q->busy_listed = true;
-      busy_tails_.push_back(q);
-    }
-  }
-  co_return Result<void>();
+  Result<void> result;
+  size_t next = 0;
+  Scope workers;
+  for (size_t i = 0; i < std::min(queue_writers, now.size()); i++)
+    workers.spawn(write_worker(now, next, result));
+  co_await workers.join();
+  co_return result;
 }
 
 Task<Result<void>> QueueFiles::write_all() {
@@ -176,21 +189,43 @@ Task<Result<void>> QueueFiles::sync_queue(ConsumeQueue& q) {
   co_return Result<void>();
 }
 
+Task<Result<void>> QueueFiles::sync_listed(std::vector<QueueRef> queues) {
+  for (QueueRef& q : queues) {
+    if (q->deleted) continue;
+    auto r = co_await sync_queue(*q);
+    // A topic may be deleted and its files gone while we look for them.
+    if (!r && !(q->deleted && r.error().code == Errc::not_found)) co_return r;
+  }
+  co_return Result<void>();
+}
+
 Task<Result<bool>> QueueFiles::sync_all() {
   co_await writer_.acquire();
   Result<void> r = co_await write_listed();
   std::vector<QueueRef> now = std::move(unsynced_);
   unsynced_.clear();
+  std::vector<int64_t> to;
   for (QueueRef& q : now) {
     q->unsynced_listed = false;
-    if (r && !q->deleted) r = co_await sync_queue(*q);
-    // A topic may be deleted and its files gone while we look for them.
-    if (!r && q->deleted && r.error().code == Errc::not_found) r = {};
+    to.push_back(q->written);
   }
-  bool all = deleting_.empty();
+  if (r && now.size() < options_.sync_all_queues_min) {
+    r = co_await sync_listed(std::move(now));
+    now.clear();
+  }
   writer_.release();
+  if (r && !now.empty()) {
+    // Takes long, so others may write meanwhile; what is safe then is what was written before.
+    r = co_await disk_.sync_all(root_);
+    const bool one_by_one = !r && r.error().code == Errc::unsupported;
+    if (one_by_one) r = co_await sync_listed(now);
+    for (size_t i = 0; i < now.size() && r && !one_by_one; i++) {
+      now[i]->synced = std::max(now[i]->synced, to[i]);
+      if (now[i]->written == to[i]) now[i]->new_file = false;
+    }
+  }
   if (!r) co_return std::unexpected(r.error());
-  co_return all;
+  co_return deleting_.empty();
 }
 
 void QueueFiles::trim_idle(int64_t now_ns) {

@@ -7,6 +7,7 @@
 // as a block and keep it while they need it.
 #pragma once
 
+#include <algorithm>
 #include <list>
 #include <map>
 #include <memory>
@@ -21,10 +22,9 @@ namespace rmq::store {
 
 inline constexpr int64_t unit_block_units = 800;  // 16,000 bytes, RocketMQ's least scan of one get
 inline constexpr size_t unit_blocks_cached = 128;
-inline constexpr uint64_t unwritten_units_soon = 50'000;    // then the write task does not wait any longer
-inline constexpr uint64_t unwritten_units_max = 1'000'000;  // then puts wait
-inline constexpr uint64_t tail_bytes_max = 8u << 20;        // of units that are in files as well
-inline constexpr int64_t tail_units_kept = 1024;            // of one queue
+inline constexpr uint64_t unwritten_units_soon = 50'000;  // then the write task does not wait any longer
+inline constexpr size_t queue_writers = 8;                // queues that are written at a time
+inline constexpr int64_t tail_units_kept = 1024;          // of one queue
 
 // Some neighbouring units of one file, as they were when it was read.
 struct UnitBlock {
@@ -48,7 +48,14 @@ class QueueFiles {
 
   // --- writing
   void note_unwritten(ConsumeQueue& q);
-  bool write_soon() const { return table_.unwritten_units() >= unwritten_units_soon; }
+  // So many may wait for their file; one takes up to 32 bytes, as vectors grow.
+  uint64_t unwritten_units_max() const { return options_.waiting_bytes / 3 * 2 / 32; }
+  // Of many queues each has few units, and writing one costs as much as writing a thousand: then later.
+  bool write_soon() const {
+    const uint64_t many = unwritten_units_max() / 5 * 2;
+    return table_.unwritten_units() >= std::min(std::max(unwritten_.size() * 8, unwritten_units_soon), many);
+  }
+  size_t unwritten_queues() const { return unwritten_.size(); }
   Task<Result<void>> write_all();  // units that are in memory only
   // write_all, then everything that was ever written is on stable storage. False: a deletion is going on,
   // come back later.
@@ -77,6 +84,9 @@ class QueueFiles {
     std::list<Key>::iterator lru;
   };
   struct Listed;
+  struct Peek;
+  // Units in memory that are in files as well.
+  uint64_t tail_bytes_max() const { return options_.waiting_bytes / 6; }
 
   std::string dir_of(const ConsumeQueue& q) const;
   std::string path_of(const ConsumeQueue& q, int64_t file_first) const;
@@ -89,13 +99,16 @@ class QueueFiles {
   Task<Result<void>> sync_queue(ConsumeQueue& q);
   Task<Result<void>> sync_file(ConsumeQueue& q, int64_t file_first);
   Task<Result<void>> write_listed();
+  Task<void> write_worker(std::vector<QueueRef>& all, size_t& next, Result<void>& result);
+  Task<Result<void>> write_one(QueueRef& q);
+  Task<Result<void>> sync_listed(std::vector<QueueRef> queues);
   Task<Result<void>> remove_tree(std::string dir);
   Task<void> load_worker(std::vector<Listed>& all, size_t& next, Result<void>& result);
   Task<Result<void>> load_queue(Listed& l);
   Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
-  Task<Result<int64_t>> count_below(ConsumeQueue& q, int64_t file_first, int64_t limit);
-  Task<Result<void>> find_min(ConsumeQueue& q, int64_t log_min);
-  Task<Result<QueueUnit>> read_unit(ConsumeQueue& q, int64_t offset);
+  Task<Result<int64_t>> count_below(ConsumeQueue& q, int64_t file_first, int64_t limit, Peek& p);
+  Task<Result<void>> find_min(ConsumeQueue& q, int64_t log_min, Peek& p);
+  Task<Result<QueueUnit>> read_unit(ConsumeQueue& q, int64_t offset, Peek& p);
   Task<Result<void>> cut_files(ConsumeQueue& q, std::vector<int64_t> files);
 
   Disk& disk_;

@@ -1,5 +1,6 @@
 // Finding out at the start what the ConsumeQueue files hold.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "store/queue_files.h"
@@ -19,24 +20,38 @@ namespace {
 constexpr size_t load_workers = 16;
 }  // namespace
 
-Task<Result<QueueUnit>> QueueFiles::read_unit(ConsumeQueue& q, int64_t offset) {
-  int64_t file_first = offset - offset % file_units_;
-  CO_TRY_VAR(file, co_await file_of(q, file_first, false));
-  std::shared_ptr<File> f = file;
-  std::byte buf[unit_bytes];
-  auto n = co_await f->read(static_cast<uint64_t>(offset - file_first) * unit_bytes, buf);
-  if (!n) co_return std::unexpected(n.error());
-  if (*n != unit_bytes) co_return QueueUnit{};  // beyond the file's end: as not written
-  co_return decode_unit(buf);
+// Units are looked for where others were read just before: one read brings as many as a block holds.
+struct QueueFiles::Peek {
+  static constexpr int64_t units_max = 200;
+  int64_t first = 0;
+  int64_t count = 0;  // 0: nothing was read yet
+  std::vector<std::byte> units;
+};
+
+Task<Result<QueueUnit>> QueueFiles::read_unit(ConsumeQueue& q, int64_t offset, Peek& p) {
+  if (offset < p.first || offset >= p.first + p.count) {
+    int64_t file_first = offset - offset % file_units_;
+    CO_TRY_VAR(file, co_await file_of(q, file_first, false));
+    std::shared_ptr<File> f = file;
+    p.first = offset - (offset - file_first) % Peek::units_max;
+    p.count = std::min(Peek::units_max, file_first + file_units_ - p.first);
+    p.units.assign(static_cast<size_t>(p.count) * unit_bytes, std::byte{0});
+    auto n = co_await f->read(static_cast<uint64_t>(p.first - file_first) * unit_bytes, p.units);
+    if (!n) co_return std::unexpected(n.error());
+    // Beyond the file's end: as not written, also what is there of a last one.
+    std::fill(p.units.begin() + static_cast<int64_t>(*n - *n % unit_bytes), p.units.end(), std::byte{0});
+  }
+  co_return decode_unit(p.units.data() + static_cast<size_t>(offset - p.first) * unit_bytes);
 }
 
 // How many units of one file, from its start, are of records that end at or below `limit`. Blank ones count.
 // Units are written in order, so this is a point between two neighbours.
-Task<Result<int64_t>> QueueFiles::count_below(ConsumeQueue& q, int64_t file_first, int64_t limit) {
+Task<Result<int64_t>> QueueFiles::count_below(ConsumeQueue& q, int64_t file_first, int64_t limit, Peek& p) {
   int64_t lo = 0, hi = file_units_;
+  bool first = true;  // most queues are short: first the end of the first block
   while (lo < hi) {
-    int64_t mid = lo + (hi - lo) / 2;
-    CO_TRY_VAR(u, co_await read_unit(q, file_first + mid));
+    int64_t mid = std::exchange(first, false) ? std::min(hi, Peek::units_max) - 1 : lo + (hi - lo) / 2;
+    CO_TRY_VAR(u, co_await read_unit(q, file_first + mid, p));
     bool below =
         u.physical_offset >= 0 && u.bytes > 0 && (is_blank(u) || u.physical_offset + u.bytes <= limit);
     if (below)
@@ -48,13 +63,13 @@ Task<Result<int64_t>> QueueFiles::count_below(ConsumeQueue& q, int64_t file_firs
 }
 
 // The first unit that is not blank and whose record is still in the log.
-Task<Result<void>> QueueFiles::find_min(ConsumeQueue& q, int64_t log_min) {
+Task<Result<void>> QueueFiles::find_min(ConsumeQueue& q, int64_t log_min, Peek& p) {
   int64_t lo = q.files_begin, hi = q.max_offset;
-  CO_TRY_VAR(first, co_await read_unit(q, lo));
+  CO_TRY_VAR(first, co_await read_unit(q, lo, p));
   if (!is_blank(first) && first.physical_offset >= log_min) hi = lo;
   while (lo < hi) {
     int64_t mid = lo + (hi - lo) / 2;
-    CO_TRY_VAR(u, co_await read_unit(q, mid));
+    CO_TRY_VAR(u, co_await read_unit(q, mid, p));
     if (!is_blank(u) && u.physical_offset >= log_min)
       hi = mid;
     else
@@ -90,13 +105,14 @@ Task<Result<void>> QueueFiles::sync_file(ConsumeQueue& q, int64_t file_first) {
 }
 
 Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l) {
+  Peek peek;
   q.files_begin = files.front();
   q.files_end = files.back() + file_units_;
   for (size_t i = files.size(); i-- > 0;) {
-    CO_TRY_VAR(count, co_await count_below(q, files[i], l.limit));
+    CO_TRY_VAR(count, co_await count_below(q, files[i], l.limit, peek));
     if (count == 0) continue;
     q.max_offset = files[i] + count;
-    CO_TRY_VAR(last, co_await read_unit(q, q.max_offset - 1));
+    CO_TRY_VAR(last, co_await read_unit(q, q.max_offset - 1, peek));
     if (is_blank(last))
       q.max_offset = 0;  // nothing but the filling before a first unit
     else
@@ -106,7 +122,7 @@ Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int6
   if (q.max_offset == 0) co_return Result<void>();
   // Of several files only the last can be partly used.
   while (q.files_end - file_units_ >= q.max_offset) q.files_end -= file_units_;
-  co_return co_await find_min(q, l.log_min);
+  co_return co_await find_min(q, l.log_min, peek);
 }
 
 Task<Result<void>> QueueFiles::load_queue(Listed& l) {
@@ -162,8 +178,14 @@ Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut) {
   for (size_t i = 0; i < load_workers; i++) workers.spawn(load_worker(all, next, result));
   co_await workers.join();
   // All cuts first, then the syncs: the first one carries most of the others.
+  bool one_by_one = true;
+  if (result && cut_.size() >= options_.sync_all_queues_min) {
+    result = co_await disk_.sync_all(root_);
+    one_by_one = !result && result.error().code == Errc::unsupported;
+    if (one_by_one) result = {};
+  }
   for (auto& [q, first] : cut_) {
-    if (!result) break;
+    if (!result || !one_by_one) break;
     result = co_await sync_file(*q, first);
   }
   cut_.clear();

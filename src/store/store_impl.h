@@ -55,8 +55,7 @@ class Fifo {
   size_t tail_ = 0;
 };
 
-inline constexpr size_t pending_records_max = 262'144;  // more wait for confirmation than that: puts wait
-inline constexpr size_t pending_hashes_max = 1u << 20;  // ... or more keys of theirs
+inline constexpr uint64_t hashes_per_record = 4;  // of its keys; more of them count as more records
 
 struct PutWaiter : Waiter {
   std::span<const MessageIn> messages;
@@ -141,6 +140,7 @@ struct MessageStore::Impl final : LogOwner {
   ReadAhead read_ahead_;
   Semaphore key_queries_{4};  // look-ups by key at a time
 
+  const uint64_t pending_records_max_, unwritten_units_max_;  // then puts wait
   uint64_t confirm_ = 0;
   uint64_t hold_ = UINT64_MAX;
   Fifo<PendingRecord> pending_;

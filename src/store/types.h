@@ -36,8 +36,11 @@ struct StoreOptions {
   uint64_t commit_log_file_bytes = 1u << 30;    // mappedFileSizeCommitLog; a multiple of 4096
   uint32_t consume_queue_file_units = 300'000;  // mappedFileSizeConsumeQueue / 20
   FlushDiskType flush = FlushDiskType::SYNC_FLUSH;
-  uint32_t flush_interval_ms = 500;          // ASYNC_FLUSH: device sync at least this often
-  uint64_t memory_bytes = 64u << 20;         // recent tail and read cache together, allocated on demand
+  uint32_t flush_interval_ms = 500;   // ASYNC_FLUSH: device sync at least this often
+  uint64_t memory_bytes = 64u << 20;  // recent tail and read cache together, allocated on demand
+  // Records between append and confirmation, and ConsumeQueue units that no file has yet: at the bound puts
+  // wait. A third for the records, the rest for the units.
+  uint64_t waiting_bytes = 48u << 20;
   uint64_t unflushed_bytes_max = 32u << 20;  // more appended but not yet written than this: puts wait
   uint32_t max_message_bytes = 4u << 20;     // maxMessageSize; set_max_message_bytes() changes it later
   // How many records, and bytes, one get() answers: maxTransfer{Count,Bytes}OnMessageIn{Memory,Disk}.
@@ -52,6 +55,7 @@ struct StoreOptions {
   uint64_t zero_ahead_bytes = 64u << 20;    // how far ahead of the log's end its files are written with zeros
   uint32_t queue_write_interval_ms = 1000;  // units go to the ConsumeQueue files at least this often
   uint32_t checkpoint_interval_ms = 5000;   // queues synced and checkpoint written at least this often
+  uint32_t sync_all_queues_min = 64;        // so many queues at once are synced with their file system
   DamagedLog damaged_log = DamagedLog::REFUSE;
   uint32_t open_queue_files_max = 2048;  // file descriptors kept open for ConsumeQueue files
   bool index = true;                     // messageIndexEnable: messages can be looked up by key

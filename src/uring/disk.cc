@@ -94,6 +94,24 @@ class SpaceJob final : public Offload::Job {
   std::string path_;
 };
 
+class SyncAllJob final : public Offload::Job {
+ public:
+  explicit SyncAllJob(std::string path) : path_(std::move(path)) {}
+  void work() override {
+    int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+      error = errno;
+      return;
+    }
+    error = ::syncfs(fd) == 0 ? 0 : errno;
+    ::close(fd);
+  }
+  int error = 0;
+
+ private:
+  std::string path_;
+};
+
 class UringFile final : public File {
  public:
   UringFile(Ring& ring, int fd, bool direct) : ring_(ring), fd_(fd), direct_(direct) {}
@@ -258,11 +276,21 @@ Task<Result<std::unique_ptr<File>>> UringDisk::open(std::string path, OpenHow ho
   co_return file;
 }
 
+// Most are there: up only as far as one is missing, then down again.
 Task<Result<void>> UringDisk::make_dirs(std::string path) {
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+  size_t end = path.size();
+  for (bool down = false;;) {
     Result<void> made = co_await make_dir(path.substr(0, end));
-    if (!made) co_return std::unexpected(made.error());
-    if (end == std::string::npos) co_return Result<void>();
+    if (made && end == path.size()) co_return made;
+    if (made) {
+      down = true;
+      end = std::min(path.find('/', end + 1), path.size());
+      continue;
+    }
+    size_t above = path.rfind('/', end - 1);
+    bool has_above = above != std::string::npos && above != 0;
+    if (made.error().code != Errc::not_found || down || !has_above) co_return made;
+    end = above;
   }
 }
 
@@ -314,6 +342,14 @@ Task<Result<void>> UringDisk::sync_dir(std::string path) {
   io_uring_prep_close(close.sqe(), *fd);
   co_await close;
   if (r < 0) co_return fail_errno(r, "fsync of a directory");
+  co_return Result<void>();
+}
+
+Task<Result<void>> UringDisk::sync_all(std::string path) {
+  auto job = std::make_shared<SyncAllJob>(std::move(path));
+  bool ran = co_await ring_.offload().run(job);
+  if (!ran) co_return fail(Errc::limit, "syncfs: too many jobs");
+  if (job->error != 0) co_return fail_errno(job->error, "syncfs");
   co_return Result<void>();
 }
 

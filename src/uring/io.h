@@ -75,6 +75,10 @@ class Disk {
   virtual Task<Result<void>> remove(std::string path) = 0;                  // a file or an empty directory
   virtual Task<Result<void>> rename(std::string from, std::string to) = 0;  // replaces `to`
   virtual Task<Result<void>> sync_dir(std::string path) = 0;
+  // Everything that was written to the file system of `path` before is on stable storage when it resolves,
+  // contents and names (syncfs): for many files at once. A failure is final, as for File::sync().
+  // Errc::unsupported: sync them one by one.
+  virtual Task<Result<void>> sync_all(std::string path) { co_return fail(Errc::unsupported, "syncfs"); }
   virtual Task<Result<DiskSpace>> space(std::string path) = 0;
 };
 

@@ -626,6 +626,35 @@ Task<Result<void>> SimDisk::sync_dir(std::string path) {
   co_return Result<void>{};
 }
 
+// Everything below, names and contents; of a sync that fails, each file as it happens.
+void SimDisk::sync_tree(const NodePtr& n, const std::string& path, uint64_t up_to, bool failed) {
+  if (!n->is_dir) {
+    if (failed)
+      sync_file_failed(*n, up_to);
+    else if (!drops_sync(OpKind::sync, path))
+      sync_file_now(*n, up_to);
+    return;
+  }
+  if (!failed && !drops_sync(OpKind::sync_dir, path)) sync_dir_now(n, up_to);
+  for (const auto& [name, child] : n->entries) sync_tree(child, path + "/" + name, up_to, failed);
+}
+
+Task<Result<void>> SimDisk::sync_all(std::string path) {
+  const uint64_t up_to = next_stamp_++;
+  auto fault = fault_for(OpKind::sync, path, plan_.sync_error_per_million);
+  point(OpKind::sync, path, "begin");
+  co_await Delay(loop_, crashed_ ? frozen_ns : latency(OpKind::sync, fault));
+  if (crashed_) co_return fail_errno(EIO, "simulated syncfs");
+  auto error = error_of(fault, "simulated syncfs");
+  if (find(path).node == nullptr) co_return fail_errno(ENOENT, "simulated syncfs");
+  sync_tree(root_, "", up_to, error.has_value());
+  counters_.all_syncs++;
+  loop_.trace("sync_all", path, error.has_value());
+  if (point(OpKind::sync, path, "end")) co_return fail_errno(EIO, "simulated syncfs");
+  if (error) co_return std::unexpected(*error);
+  co_return Result<void>{};
+}
+
 Task<Result<std::vector<DirEntry>>> SimDisk::list(std::string path) {
   co_await Delay(loop_, crashed_ ? frozen_ns : latency(OpKind::open, std::nullopt));
   if (crashed_) co_return fail_errno(EIO, "simulated list");

@@ -169,7 +169,7 @@ struct DiskPlan {
 };
 
 struct DiskCounters {
-  uint64_t reads = 0, writes = 0, media_writes = 0, syncs = 0, dir_syncs = 0, faults = 0;
+  uint64_t reads = 0, writes = 0, media_writes = 0, syncs = 0, dir_syncs = 0, all_syncs = 0, faults = 0;
   uint64_t bytes_read = 0, bytes_written = 0;
 };
 
@@ -185,6 +185,7 @@ class SimDisk final : public Disk {
   Task<Result<void>> remove(std::string path) override;
   Task<Result<void>> rename(std::string from, std::string to) override;
   Task<Result<void>> sync_dir(std::string path) override;
+  Task<Result<void>> sync_all(std::string path) override;
   Task<Result<DiskSpace>> space(std::string path) override;
 
   uint64_t points() const { return points_; }  // so many crash points have passed
@@ -231,6 +232,7 @@ class SimDisk final : public Disk {
   void add_size_change(Node& n, Unsynced::Kind k, uint64_t bytes);
   void sync_file_now(Node& n, uint64_t up_to);
   void sync_file_failed(Node& n, uint64_t up_to);
+  void sync_tree(const NodePtr& n, const std::string& path, uint64_t up_to, bool failed);
 
   SimLoop& loop_;
   DiskPlan plan_;

@@ -164,6 +164,7 @@ store::StoreOptions random_store(SimRandom& r) {
   if (r.below(2) == 0) o.zero_ahead_bytes = r.below(3) * (300u << 10);
   o.queue_write_interval_ms = static_cast<uint32_t>(1 + r.below(50));
   o.checkpoint_interval_ms = static_cast<uint32_t>(1 + r.below(200));
+  o.sync_all_queues_min = static_cast<uint32_t>(1 + r.below(8));
   constexpr uint32_t slots[] = {1, 16, 5000, 20'000};
   constexpr uint32_t entries[] = {5, 24, 300, 100'000};
   o.index_slots = slots[r.below(4)];

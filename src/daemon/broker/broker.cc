@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/log.h"
+#include "daemon/broker_config.h"
 #include "proto/codes.h"
 #include "proto/properties.h"
 
@@ -81,7 +82,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       unique_ids_(to_host(store_host), static_cast<uint16_t>(getpid()),
                   static_cast<uint32_t>(Loop::current().random().next())) {
   store.set_arrival_listener(this);
-  if (c.memoryLimit > 0) net_memory.set_limit(static_cast<uint64_t>(c.memoryLimit) / 2);
+  if (c.memoryLimit > 0) net_memory.set_limit(net_memory_bytes_of(c));
 }
 
 Task<Result<void>> Broker::load() {

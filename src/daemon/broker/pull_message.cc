@@ -170,7 +170,7 @@ void answer_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h
   header.topic_sys_flag = 0;
   header.group_sys_flag = 0;
   // Extents keep whole pieces of log memory: when too much is kept for peers that are slow, they get copies.
-  const bool pressed = b.store.stats().memory_bytes > 2 * b.store.options().memory_bytes;
+  const bool pressed = b.store.stats().memory_bytes > b.store.options().memory_bytes / 4 * 5;
   if (g.status == GetMessageStatus::FOUND) {
     b.stats.now.get_found++;
     b.stats.now.get_transferred += g.message_count;

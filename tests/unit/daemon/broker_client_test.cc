@@ -412,9 +412,24 @@ TEST(BrokerConfig, LevelsAndCombinations) {
             1u);
   rmq::BrokerConfig small = test_config();
   small.memoryLimit = 100 << 20;
+  small.maxHashSlotNum = 5 << 20;  // 20 MiB
   ConfigErrors none;
   complete_broker_config(small, false, true, none);
-  EXPECT_EQ(store_options_of(small).memory_bytes, 100u << 17) << "an eighth";
+  EXPECT_EQ(store_options_of(small).memory_bytes, 20u << 20) << "a quarter of what the slots leave";
+  EXPECT_EQ(net_memory_bytes_of(small), 30u << 20);
+  EXPECT_EQ(store_options_of(small).waiting_bytes, (80u << 20) / 64 * 3);
+  small.storeMemoryBytes = 40 << 20;
+  EXPECT_EQ(net_memory_bytes_of(small), 10u << 20) << "less for the network";
+  small.messageIndexEnable = false;
+  small.storeMemoryBytes = 0;
+  complete_broker_config(small, false, true, none);
+  EXPECT_EQ(store_options_of(small).memory_bytes, 25u << 20);
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) {
+              c.memoryLimit = 64 << 20;
+              c.maxHashSlotNum = 50'000'000;
+            }),
+            1u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.mappedFileSizeCommitLog = 1'000'001; }), 1u);
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.maxMessageSize = 1 << 20; }), 1u);
 }
