@@ -232,8 +232,10 @@ inline constexpr std::string_view FIRST_POP_TIME = "1ST_POP_TIME";
 inline constexpr std::string_view TRAN_PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET";
 inline constexpr std::string_view TRANSACTION_ID = "__transactionId__";
 inline constexpr std::string_view TRANSACTION_CHECK_TIMES = "TRANSACTION_CHECK_TIMES";
-// Of this broker only: the first store timestamp of a half message that was rewritten.
+// Of this broker only, in half messages that were rewritten: when the first one was stored, and the CRC-32 of
+// the properties behind it.
 inline constexpr std::string_view TRANSACTION_STORE_TIME = "TRANSACTION_STORE_TIME";
+inline constexpr std::string_view TRANSACTION_COPY_CRC = "TRANSACTION_COPY_CRC";
 inline constexpr std::string_view CHECK_IMMUNITY_TIME_IN_SECONDS = "CHECK_IMMUNITY_TIME_IN_SECONDS";
 inline constexpr std::string_view INSTANCE_ID = "INSTANCE_ID";
 inline constexpr std::string_view CORRELATION_ID = "CORRELATION_ID";

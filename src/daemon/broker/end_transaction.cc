@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/crc.h"
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/transactions.h"
 #include "proto/codes.h"
@@ -43,6 +44,39 @@ EndOutcome check_end(const proto::EndTransactionRequestHeader& h, const proto::R
 
 }  // namespace
 
+static constexpr std::string_view of_copies[] = {prop::TRANSACTION_COPY_CRC, prop::TRAN_PREPARED_QUEUE_OFFSET,
+                                                 prop::TRANSACTION_CHECK_TIMES, prop::TRANSACTION_STORE_TIME};
+
+std::string committed_properties(const proto::RecordView& half) {
+  std::string out(half.properties);
+  for (std::string_view p : of_copies) proto::remove_property(out, p);
+  for (std::string_view p : {prop::REAL_TOPIC, prop::REAL_QID}) proto::remove_property(out, p);
+  return out;
+}
+
+std::string copied_properties(const proto::RecordView& half, int64_t first_queue_offset, int32_t checks,
+                              int64_t first_stored_ms) {
+  std::string rest(half.properties);
+  for (std::string_view p : of_copies) proto::remove_property(rest, p);
+  proto::set_property(rest, prop::TRAN_PREPARED_QUEUE_OFFSET, std::to_string(first_queue_offset));
+  if (checks > 0) proto::set_property(rest, prop::TRANSACTION_CHECK_TIMES, std::to_string(checks));
+  proto::set_property(rest, prop::TRANSACTION_STORE_TIME, std::to_string(first_stored_ms));
+  std::string out;
+  proto::append_property(out, prop::TRANSACTION_COPY_CRC, std::to_string(crc32(as_bytes(rest))));
+  return out + rest;
+}
+
+bool has_good_properties(const proto::RecordView& half) {
+  proto::PropertyReader reader(half.properties);
+  proto::Property first;
+  bool is_signed = reader.next(&first) && first.name == prop::TRANSACTION_COPY_CRC;
+  // RocketMQ's copies have neither.
+  if (!is_signed) return !half.property(prop::TRANSACTION_STORE_TIME).has_value();
+  size_t skip = first.name.size() + first.value.size() + 2;
+  if (half.properties.size() < skip) return false;
+  return first.value == std::to_string(crc32(as_bytes(half.properties.substr(skip))));
+}
+
 Task<EndOutcome> TransactionService::end(const proto::EndTransactionRequestHeader& h) {
   auto extent = co_await broker_.store.record_at(h.commit_log_offset);
   if (!extent) co_return no_such_half();
@@ -65,10 +99,7 @@ Task<EndOutcome> TransactionService::end_half(int64_t offset, const proto::Recor
   open_.at(offset).busy = true;
   const std::string op_body = std::to_string(offset) + ",";
   std::string topic(record.property(prop::REAL_TOPIC).value_or(""));
-  std::string properties(record.properties);
-  for (std::string_view p : {prop::REAL_TOPIC, prop::REAL_QID, prop::TRAN_PREPARED_QUEUE_OFFSET,
-                             prop::TRANSACTION_CHECK_TIMES, prop::TRANSACTION_STORE_TIME})
-    proto::remove_property(properties, p);
+  std::string properties = committed_properties(record);
   store::MessageIn m = copy_of(record, broker_.store_host);
   m.topic = topic;
   m.queue_id = static_cast<int32_t>(number_or(record.property(prop::REAL_QID), 0));
@@ -103,9 +134,9 @@ Task<EndOutcome> TransactionService::resume(std::string_view topic, std::string_
     co_return EndOutcome{ResponseCode::SYSTEM_ERROR,
                          fmt::format("no message of topic {} with that id is in {}", topic,
                                      names::TRANS_CHECK_MAX_TIME_TOPIC)};
-  std::string properties(record->properties);
-  proto::remove_property(properties, prop::TRANSACTION_CHECK_TIMES);
-  proto::set_property(properties, prop::TRANSACTION_STORE_TIME, std::to_string(broker_.wall_ms()));
+  // Its checks begin anew, and so does its time.
+  int64_t first = number_or(record->property(prop::TRAN_PREPARED_QUEUE_OFFSET), record->queue_offset);
+  std::string properties = copied_properties(*record, first, 0, broker_.wall_ms());
   store::MessageIn m = copy_of(*record, broker_.store_host);
   m.topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
   m.properties = properties;

@@ -149,13 +149,9 @@ Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
     auto record = proto::parse_record(due[i].extent.bytes());
     check(record.has_value());  // it was one when it was read first
     records[i] = *record;
-    properties[i] = std::string(record->properties);
-    if (and_ask)
-      proto::set_property(properties[i], prop::TRANSACTION_CHECK_TIMES, std::to_string(due[i].checks + 1));
-    proto::set_property(properties[i], prop::TRAN_PREPARED_QUEUE_OFFSET,
-                        std::to_string(open_.at(due[i].offset).origin));
-    proto::set_property(properties[i], prop::TRANSACTION_STORE_TIME,
-                        std::to_string(open_.at(due[i].offset).stored_ms));
+    const Half& half = open_.at(due[i].offset);
+    properties[i] =
+        copied_properties(*record, half.origin, due[i].checks + (and_ask ? 1 : 0), half.stored_ms);
     batch.push_back(copy_of(*record, broker_.store_host));
     batch.back().topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
     batch.back().properties = properties[i];

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t idle_look_ns = 1 * ns_per_s;  // units may come from elsewhere than a send
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
 constexpr int64_t half_reserved_ms = int64_t{72} * 3'600'000;  // as long as the log is kept
-// What a check adds: three properties with their longest values and separators.
-constexpr size_t check_properties_bytes = 128;
+// What a check adds: four properties with their longest values and separators.
+constexpr size_t check_properties_bytes = 160;
 
 int64_t number_of(std::optional<std::string_view> text, int64_t otherwise) {
   if (!text) return otherwise;
@@ -60,9 +60,9 @@ bool TransactionService::prepare(store::MessageIn& m, std::string& properties,
                                  std::string_view unique_key) const {
   const std::string key(unique_key);
   // A delay would have to begin at the commit; RocketMQ's clients take these away as well.
-  for (std::string_view p :
-       {prop::DELAY, prop::TIMER_DELAY_MS, prop::TIMER_DELAY_SEC, prop::TIMER_DELIVER_MS,
-        prop::TRANSACTION_CHECK_TIMES, prop::TRAN_PREPARED_QUEUE_OFFSET, prop::TRANSACTION_STORE_TIME})
+  for (std::string_view p : {prop::DELAY, prop::TIMER_DELAY_MS, prop::TIMER_DELAY_SEC, prop::TIMER_DELIVER_MS,
+                             prop::TRANSACTION_CHECK_TIMES, prop::TRAN_PREPARED_QUEUE_OFFSET,
+                             prop::TRANSACTION_STORE_TIME, prop::TRANSACTION_COPY_CRC})
     proto::remove_property(properties, p);
   proto::set_property(properties, prop::REAL_TOPIC, m.topic);
   proto::set_property(properties, prop::REAL_QID, std::to_string(m.queue_id));
@@ -149,8 +149,24 @@ Task<bool> TransactionService::read_half(const store::QueueUnit& unit, int64_t q
   auto extent = co_await broker_.store.record_at(unit.physical_offset);
   if (!extent) co_return extent.error().code == Errc::not_found;
   auto record = proto::parse_record(extent->bytes());
-  if (record) add(*record, queue_offset);
+  if (!record) co_return true;
+  bool whole = loaded_ || co_await is_whole(*record, queue_offset);
+  if (whole) add(*record, queue_offset);
   co_return true;
+}
+
+// A copy that a crash damaged must not take the place of what it was made from, which is open then.
+Task<bool> TransactionService::is_whole(const proto::RecordView& copy, int64_t queue_offset) {
+  if (!has_good_properties(copy)) co_return false;
+  int64_t origin = number_of(copy.property(prop::TRAN_PREPARED_QUEUE_OFFSET), queue_offset);
+  auto older = current(origin, origin);
+  if (older == open_.end()) co_return true;
+  auto extent = co_await broker_.store.record_at(older->second.physical);
+  auto record = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
+  co_return record&& as_text(record->body) == as_text(copy.body) &&
+      committed_properties(*record) == committed_properties(copy) &&
+      record->property(prop::REAL_TOPIC) == copy.property(prop::REAL_TOPIC) &&
+      record->property(prop::REAL_QID) == copy.property(prop::REAL_QID);
 }
 
 void TransactionService::add(const proto::RecordView& record, int64_t queue_offset) {
@@ -259,25 +275,27 @@ void TransactionService::note_progress() {
   offsets.commit(names::CID_RMQ_SYS_TRANS, names::RMQ_SYS_TRANS_OP_HALF_TOPIC, 0, op);
 }
 
+Task<void> TransactionService::find_cut_end(int64_t last_record) {
+  auto last = co_await broker_.store.record_at(last_record);
+  auto record = last ? proto::parse_record(last->bytes()) : std::unexpected(last.error());
+  if (!record || !ends_a_half(*record)) co_return;
+  auto extent = co_await broker_.store.record_at(record->prepared_transaction_offset);
+  auto half = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
+  if (!half || half->topic != names::RMQ_SYS_TRANS_HALF_TOPIC) co_return;
+  auto it = open_.find(half->queue_offset);
+  bool whole = as_text(record->body) == as_text(half->body) &&
+               committed_properties(*record) == committed_properties(*half);
+  if (it == open_.end() || !whole) co_return;
+  superseded_.push_back(it->first);
+  retire(it);
+}
+
 // After a crash the log may end with a message that ended a half message, without its op record. And of
 // copies that were being made for a check the older ones may still look open.
 Task<void> TransactionService::finish_last_batch() {
   std::string body;
   const store::RecoveryStats& recovered = broker_.store.stats().recovery;
-  if (recovered.last_record >= 0) {
-    auto last = co_await broker_.store.record_at(recovered.last_record);
-    auto record = last ? proto::parse_record(last->bytes()) : std::unexpected(last.error());
-    if (record && ends_a_half(*record)) {
-      auto half_extent = co_await broker_.store.record_at(record->prepared_transaction_offset);
-      auto half =
-          half_extent ? proto::parse_record(half_extent->bytes()) : std::unexpected(half_extent.error());
-      bool is_half = half && half->topic == names::RMQ_SYS_TRANS_HALF_TOPIC;
-      if (auto it = is_half ? open_.find(half->queue_offset) : open_.end(); it != open_.end()) {
-        superseded_.push_back(it->first);
-        retire(it);
-      }
-    }
-  }
+  if (recovered.last_record >= 0) co_await find_cut_end(recovered.last_record);
   if (superseded_.empty()) co_return;
   for (int64_t offset : superseded_) body += std::to_string(offset) + ",";
   note_op(*std::max_element(superseded_.begin(), superseded_.end()));

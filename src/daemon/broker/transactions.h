@@ -34,6 +34,15 @@ namespace rmq::broker {
 
 class Broker;
 
+// The properties of a half message as its consumers get them: without what only its way here needed.
+std::string committed_properties(const proto::RecordView& half);
+// Those of a new copy in the half topic. The CRC of a record is of its body alone, so copies have one of
+// their own, in front; the time of the first copy is last.
+std::string copied_properties(const proto::RecordView& half, int64_t first_queue_offset, int32_t checks,
+                              int64_t first_stored_ms);
+// False for a copy of this broker whose properties are not as they were written.
+bool has_good_properties(const proto::RecordView& half);
+
 // The answer to END_TRANSACTION.
 struct EndOutcome {
   proto::ResponseCode code = proto::ResponseCode::SUCCESS;
@@ -98,6 +107,8 @@ class TransactionService {
   Task<bool> read_op(const store::QueueUnit& unit, int64_t queue_offset);
   Task<bool> read_half(const store::QueueUnit& unit, int64_t queue_offset);
   Task<void> finish_last_batch();
+  Task<void> find_cut_end(int64_t last_record);
+  Task<bool> is_whole(const proto::RecordView& copy, int64_t queue_offset);
   void add(const proto::RecordView& record, int64_t queue_offset);
   void retire(Open::iterator it);
   Open::iterator current(int64_t queue_offset, int64_t origin);

@@ -479,8 +479,11 @@ Task<void> commit_without_op(World& w, sim::SimDisk& disk, Producer& p) {
   p.wanted["K0"] = commit;
   p.stored.insert("K0");
   auto half = proto::parse_offset_id(ext(sent, "msgId"));
+  auto extent = co_await w.store->record_at(half ? half->physical_offset : -1);
+  const std::string properties = committed_properties(*proto::parse_record(extent->bytes()));
   store::MessageIn m;
   m.topic = "T";
+  m.properties = properties;
   m.body = as_bytes("K0.");
   m.sys_flag = proto::sys_flag::transaction_commit;
   m.prepared_transaction_offset = half ? half->physical_offset : -1;
