@@ -30,6 +30,27 @@ struct ConfigKey {
 // What is wrong with a configuration, for a person: "/etc/rmqd/rmqd.toml:12: …". Empty: nothing is.
 using ConfigErrors = std::vector<std::string>;
 
+// Keys that a table lacks and that are no mistake: those of a RocketMQ broker that rmqd has no use for.
+// Passed over, unless going without them would be dangerous.
+struct ForeignKeys {
+  const char* (*why_without)(std::string_view key) = nullptr;  // null for a key that is not one of those
+  // Why the setting is an error all the same; null when no harm is done without it.
+  const char* (*why_refused)(std::string_view key, std::string_view value) = nullptr;
+  std::vector<std::string>* found = nullptr;  // gets "place: 'key' has no effect: reason"; may be null
+  // False: not one of those.
+  bool take(const std::string& place, std::string_view key, std::string_view value,
+            ConfigErrors& errors) const {
+    const char* reason = why_without == nullptr ? nullptr : why_without(key);
+    if (reason == nullptr) return false;
+    std::string text = place + ": '" + std::string(key) + "' ";
+    if (const char* refused = why_refused(key, value); refused != nullptr)
+      errors.push_back(text + "cannot be honoured: " + refused);
+    else if (found != nullptr)
+      found->push_back(text + "has no effect: " + reason);
+    return true;
+  }
+};
+
 namespace detail {
 // Parsed (key, value as text, line) triples of a TOML file; nested tables and arrays are errors.
 struct ConfigEntry {
@@ -99,10 +120,12 @@ std::string config_set(std::span<const ConfigKey<C>> table, C& c, std::string_vi
 
 // Reads a TOML file into `c`. Every mistake of the file is reported, not only the first.
 template <class C>
-void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& path, ConfigErrors& errors) {
+void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& path, ConfigErrors& errors,
+                 const ForeignKeys& foreign = {}) {
   for (const detail::ConfigEntry& e : detail::read_toml(path, errors)) {
     std::string at = path + ":" + std::to_string(e.line) + ": ";
     const ConfigKey<C>* k = config_find(table, e.key);
+    if (k == nullptr && foreign.take(path + ":" + std::to_string(e.line), e.key, e.value, errors)) continue;
     char wanted = 's';
     if (k != nullptr) wanted = k->member.index() == 0 ? 'b' : k->member.index() == 1 ? 'i' : 's';
     if (k != nullptr && wanted != e.kind) {
@@ -121,11 +144,15 @@ void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& p
 // later one winning.
 template <class C>
 ConfigErrors config_read(std::span<const ConfigKey<C>> table, C& c, const std::string& file,
-                         std::span<const std::string> settings) {
+                         std::span<const std::string> settings, const ForeignKeys& foreign = {}) {
   ConfigErrors errors;
-  if (!file.empty()) config_load(table, c, file, errors);
+  if (!file.empty()) config_load(table, c, file, errors, foreign);
   for (const std::string& s : settings) {
     size_t equals = s.find('=');
+    std::string_view key = std::string_view(s).substr(0, equals);
+    if (equals != std::string::npos && config_find(table, key) == nullptr &&
+        foreign.take("-o " + s, key, std::string_view(s).substr(equals + 1), errors))
+      continue;
     std::string wrong = equals == std::string::npos
                             ? "must be key=value"
                             : config_set(table, c, std::string_view(s).substr(0, equals),

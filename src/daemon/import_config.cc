@@ -11,37 +11,6 @@ namespace rmq {
 
 namespace {
 
-enum class When : uint8_t { is_true, is_set, is_not };
-
-// Settings of RocketMQ that change what a broker does so much that doing without them must be said loudly.
-struct Refusal {
-  std::string_view key;
-  When when;
-  std::string_view value;  // of is_not
-  const char* reason;
-};
-constexpr Refusal refusals[] = {
-    {"storeType", When::is_not, "default", "rmqd keeps ConsumeQueues in RocketMQ's files, not in RocksDB"},
-    {"brokerRole", When::is_not, "ASYNC_MASTER", "this rmqd does not replicate"},
-    {"enableDLegerCommitLog", When::is_true, "", "this rmqd has no DLedger mode"},
-    {"enableControllerMode", When::is_true, "", "this rmqd has no controller mode"},
-    {"enableSlaveActingMaster", When::is_true, "", "this rmqd does not replicate"},
-    {"duplicationEnable", When::is_true, "", "this rmqd does not replicate"},
-    {"isBrokerContainer", When::is_true, "", "each broker is a process of its own here"},
-    {"aclEnable", When::is_true, "", "this rmqd has no access control: every client may do everything"},
-    {"authenticationEnabled", When::is_true, "",
-     "this rmqd has no access control: every client may do everything"},
-    {"authorizationEnabled", When::is_true, "",
-     "this rmqd has no access control: every client may do everything"},
-    {"enablePropertyFilter", When::is_true, "", "this rmqd has no SQL filters"},
-    {"enableConsumeQueueExt", When::is_true, "", "rmqd does not write consumequeue_ext"},
-    {"enableLmq", When::is_true, "", "this rmqd has no light queues"},
-    {"enableMultiDispatch", When::is_true, "", "this rmqd has no light queues"},
-    {"enabledAppendPropCRC", When::is_true, "", "this rmqd does not write the CRC of properties"},
-    {"messageStorePlugIn", When::is_set, "", "this rmqd has no tiered storage"},
-    {"readOnlyCommitLogStorePaths", When::is_set, "", "rmqd keeps the CommitLog in one directory"},
-};
-
 // Older spellings of keys.
 constexpr std::pair<std::string_view, std::string_view> renamed[] = {
     {"mapedFileSizeCommitLog", "mappedFileSizeCommitLog"},
@@ -58,16 +27,6 @@ std::string_view trimmed(std::string_view s) {
   while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
   while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
   return s;
-}
-
-const char* refused_because(std::string_view key, std::string_view value) {
-  for (const Refusal& r : refusals) {
-    if (r.key != key) continue;
-    if (r.when == When::is_true && lower(value) == "true") return r.reason;
-    if (r.when == When::is_set && !value.empty()) return r.reason;
-    if (r.when == When::is_not && lower(value) != lower(r.value)) return r.reason;
-  }
-  return nullptr;
 }
 
 std::string toml_text(std::string_view s) {
@@ -102,7 +61,7 @@ class Import {
     std::string_view key = name, value = trimmed(raw);
     for (auto [old, now] : renamed)
       if (key == old) key = now;
-    if (const char* why = refused_because(key, value)) return refuse(name, value, why);
+    if (const char* why = why_refused(key, value)) return refuse(name, value, why);
     const ConfigKey<BrokerConfig>* k = config_find(broker_config_table(), key);
     if (k == nullptr) {
       left_out_ +=

@@ -7,6 +7,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker_config.h"
 #include "daemon/namesrv/name_server.h"
+#include "daemon/rocketmq_keys.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
 #include "uring/disk.h"
@@ -95,7 +96,8 @@ Task<void> show_status(const Server& server, const broker::Broker& b, Event& sto
 
 void reload_log_level(const CommandLine& line) {
   BrokerConfig again;
-  ConfigErrors errors = config_read(broker_config_table(), again, line.config_file, line.settings);
+  ConfigErrors errors = config_read(broker_config_table(), again, line.config_file, line.settings,
+                                    rocketmq_keys_passed_over(nullptr));
   for (const std::string& e : errors)
     log(LogLevel::error, ids::config_invalid, "the configuration was not read again: " + e);
   if (!errors.empty()) return;
@@ -278,15 +280,21 @@ int main(int argc, char** argv) {
   }
   BrokerConfig config;
   config.storePathRootDir.clear();
-  ConfigErrors errors = config_read(table, config, line.config_file, line.settings);
+  std::vector<std::string> useless;
+  ConfigErrors errors =
+      config_read(table, config, line.config_file, line.settings, rocketmq_keys_passed_over(&useless));
   const bool root_given = !config.storePathRootDir.empty();
   if (!root_given) config.storePathRootDir = BrokerConfig{}.storePathRootDir;
   complete_broker_config(config, line.standalone, root_given, errors);
   report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
-  if (line.check_config) return exit_code::ok;
+  if (line.check_config) {
+    for (const std::string& u : useless) std::fprintf(stderr, "rmqd: %s\n", u.c_str());
+    return exit_code::ok;
+  }
   Signals::block();
   log_start(under_systemd(), log_level_of(config.logLevel));
+  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
   const int code = start(line, config);
   log_stop();
   return code;

@@ -149,6 +149,43 @@ constexpr std::string_view keys =
     "waitTimeMillsInTransactionQueue wakeCommitWhenPutMessage wakeFlushWhenPutMessage warmMapedFileEnable "
     "writeBufferHighWaterMark writeBufferLowWaterMark writeWithoutMmap ";
 
+enum class When : uint8_t { is_true, is_set, is_not };
+
+// Settings of RocketMQ that change what a broker does so much that doing without them must be said loudly.
+struct Refusal {
+  std::string_view key;
+  When when;
+  std::string_view value;  // of is_not
+  const char* reason;
+};
+constexpr Refusal refusals[] = {
+    {"storeType", When::is_not, "default", "rmqd keeps ConsumeQueues in RocketMQ's files, not in RocksDB"},
+    {"brokerRole", When::is_not, "ASYNC_MASTER", "this rmqd does not replicate"},
+    {"enableDLegerCommitLog", When::is_true, "", "this rmqd has no DLedger mode"},
+    {"enableControllerMode", When::is_true, "", "this rmqd has no controller mode"},
+    {"enableSlaveActingMaster", When::is_true, "", "this rmqd does not replicate"},
+    {"duplicationEnable", When::is_true, "", "this rmqd does not replicate"},
+    {"isBrokerContainer", When::is_true, "", "each broker is a process of its own here"},
+    {"aclEnable", When::is_true, "", "this rmqd has no access control: every client may do everything"},
+    {"authenticationEnabled", When::is_true, "",
+     "this rmqd has no access control: every client may do everything"},
+    {"authorizationEnabled", When::is_true, "",
+     "this rmqd has no access control: every client may do everything"},
+    {"enablePropertyFilter", When::is_true, "", "this rmqd has no SQL filters"},
+    {"enableConsumeQueueExt", When::is_true, "", "rmqd does not write consumequeue_ext"},
+    {"enableLmq", When::is_true, "", "this rmqd has no light queues"},
+    {"enableMultiDispatch", When::is_true, "", "this rmqd has no light queues"},
+    {"enabledAppendPropCRC", When::is_true, "", "this rmqd does not write the CRC of properties"},
+    {"messageStorePlugIn", When::is_set, "", "this rmqd has no tiered storage"},
+    {"readOnlyCommitLogStorePaths", When::is_set, "", "rmqd keeps the CommitLog in one directory"},
+};
+
+std::string lower(std::string_view s) {
+  std::string out(s);
+  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c | 32 : c);
+  return out;
+}
+
 struct Family {
   std::string_view part;  // a name that holds it belongs to the family
   const char* reason;
@@ -217,6 +254,21 @@ const char* why_without(std::string_view name) {
   for (const Family& f : families)
     if (name.find(f.part) != std::string_view::npos) return f.reason;
   return "rmqd has nothing that this would change";
+}
+
+const char* why_refused(std::string_view key, std::string_view value) {
+  for (const Refusal& r : refusals) {
+    if (r.key != key) continue;
+    if (r.when == When::is_true && lower(value) == "true") return r.reason;
+    if (r.when == When::is_set && !value.empty()) return r.reason;
+    if (r.when == When::is_not && lower(value) != lower(r.value)) return r.reason;
+  }
+  return nullptr;
+}
+
+ForeignKeys rocketmq_keys_passed_over(std::vector<std::string>* found) {
+  return {[](std::string_view name) { return is_rocketmq_key(name) ? why_without(name) : nullptr; },
+          why_refused, found};
 }
 
 }  // namespace rmq

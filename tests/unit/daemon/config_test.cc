@@ -1,9 +1,11 @@
 // Configuration tables, command line settings, and Java's properties text.
 #include "daemon/config.h"
+#include "daemon/rocketmq_keys.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -52,6 +54,31 @@ TEST(Config, EveryMistakeIsToldWithItsLine) {
   EXPECT_NE(all.find("-o orderMessageEnable=1: 'orderMessageEnable' must be true or false"),
             std::string::npos)
       << all;
+  std::remove(path.c_str());
+}
+
+TEST(Config, KeysOfRocketmqArePassedOverAloudUnlessTheyProtect) {
+  std::string path = temp_file(
+      "transactionOpBatchInterval = 200\naclEnable = true\nsendMessageThreadPoolNums = 3\nnothingAtAll = 1\n"
+      "brokerRole = \"ASYNC_MASTER\"\n");
+  BrokerConfig c;
+  std::vector<std::string> found,
+      settings{"waitTimeMillsInSendQueue=5000", "brokerRole=SLAVE", "aclEnable=false"};
+  ConfigErrors errors =
+      config_read(broker_config_table(), c, path, settings, rocketmq_keys_passed_over(&found));
+  std::sort(errors.begin(), errors.end());
+  std::sort(found.begin(), found.end());
+  std::string all;
+  for (const std::string& e : errors) all += e + "\n";
+  ASSERT_EQ(errors.size(), 3u) << all;
+  EXPECT_NE(errors[1].find(path + ":2: 'aclEnable' cannot be honoured: "), std::string::npos) << errors[0];
+  EXPECT_NE(errors[2].find(path + ":4: unknown key 'nothingAtAll'"), std::string::npos) << errors[1];
+  EXPECT_NE(errors[0].find("-o brokerRole=SLAVE: 'brokerRole' cannot be honoured: "), std::string::npos)
+      << errors[0];
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_NE(found[2].find(path + ":1: 'transactionOpBatchInterval' has no effect: "), std::string::npos)
+      << found[2];
+  EXPECT_NE(found[3].find("thread pools"), std::string::npos) << found[3];
   std::remove(path.c_str());
 }
 
