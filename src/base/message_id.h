@@ -42,6 +42,7 @@ struct MessageId {
   X(topic_changed,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0501", "topic-changed")                         \
   X(group_changed,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0502", "group-changed")                         \
   X(config_changed,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0503", "config-changed")                        \
+  X(delivery_failed,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0603", "delivery-failed")                       \
   X(clock_set,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0602", "clock-set")                             \
   X(config_useless,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0505", "config-useless")                        \
   X(transaction_given_up,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0504", "transaction-given-up")                  \

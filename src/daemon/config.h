@@ -57,6 +57,9 @@ struct BrokerConfig {
   int64_t transactionTimeOut = 6000;
   int64_t transactionCheckMax = 15;
   int64_t transactionCheckInterval = 30'000;
+  bool timerWheelEnable = true;
+  int64_t timerMaxDelaySec = 365 * 86'400;
+  bool recallMessageEnable = true;
   std::string regionId = "DefaultRegion";
   bool traceOn = true;
   bool longPollingEnable = true;

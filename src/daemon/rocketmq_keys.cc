@@ -225,7 +225,7 @@ constexpr Family families[] = {
     {"dLeger", "this rmqd has no DLedger mode"},
     {"metric", "this rmqd exports no metrics by OpenTelemetry"},
     {"Metric", "this rmqd exports no metrics by OpenTelemetry"},
-    {"imer", "this rmqd has nothing to set for timer messages"},
+    {"imer", "timers of rmqd are exact and keep no files of their own: there is nothing else to set"},
     {"trans", "this rmqd records the end of a transaction at once, and in its log"},
     {"pop", "this rmqd has nothing to set for POP"},
     {"Pop", "this rmqd has nothing to set for POP"},

@@ -433,6 +433,26 @@ std::string DelayOffsetWrapper::to_json(JsonStyle style) const {
   return w.take();
 }
 
+Result<TimerDelivered> TimerDelivered::parse(std::string_view json) {
+  return read_body<TimerDelivered>(json, [](Value v, TimerDelivered& out) {
+    v["marker"].read(out.marker);
+    v["done"].read(out.done);
+    v["javaLastReadTimeMs"].read(out.java_last_read_ms);
+    v["javaTimerQueueOffset"].read(out.java_queue_offset);
+  });
+}
+
+std::string TimerDelivered::to_json() const {
+  JsonWriter w(JsonStyle::pretty);
+  w.begin_object();
+  w.member("marker", marker);
+  w.member("done", done);
+  if (java_last_read_ms) w.member("javaLastReadTimeMs", *java_last_read_ms);
+  if (java_queue_offset) w.member("javaTimerQueueOffset", *java_queue_offset);
+  w.end_object();
+  return w.take();
+}
+
 Result<KVTable> KVTable::parse(std::string_view json) {
   return read_body<KVTable>(json, [](Value v, KVTable& out) { read_text_map(v["table"], out.table); });
 }

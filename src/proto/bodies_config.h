@@ -146,6 +146,16 @@ struct DelayOffsetWrapper {
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
+// timerDelivered.json, a file of ours: which messages of rmq_sys_wheel_timer are done.
+struct TimerDelivered {
+  int64_t marker = 0;  // markers of rmq_sys_delivered from there on are newer
+  std::string done;    // the broker's DoneSet
+  // config/timercheck as it was when it was last taken into account.
+  std::optional<int64_t> java_last_read_ms, java_queue_offset;
+  static Result<TimerDelivered> parse(std::string_view json);
+  std::string to_json() const;
+};
+
 // {"table":{k:v}}: GET_KVLIST_BY_NAMESPACE, GET_BROKER_RUNTIME_INFO, the answer of REGISTER_BROKER.
 struct KVTable {
   std::map<std::string, std::string, std::less<>> table;

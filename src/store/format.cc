@@ -55,7 +55,43 @@ QueueUnit decode_unit(const std::byte* from) {
   return {load_be<int64_t>(from), load_be<int32_t>(from + 8), load_be<int64_t>(from + 12)};
 }
 
+// ---- timer tags
+
+namespace {
+// Hashes are 32 bits; a time in this century, times four, is far above that.
+constexpr int64_t timer_tag_min = int64_t{1} << 33;
+constexpr int64_t timer_ms_max = int64_t{1} << 50;
+}  // namespace
+
+int64_t encode_timer_tag(const TimerTag& t) {
+  return t.deliver_ms * 4 + static_cast<int64_t>(t.kind);
+}
+
+std::optional<TimerTag> decode_timer_tag(int64_t tags_code) {
+  if (tags_code < timer_tag_min || tags_code / 4 > timer_ms_max || tags_code % 4 == 3) return std::nullopt;
+  return TimerTag{tags_code / 4, static_cast<TimerKind>(tags_code % 4)};
+}
+
+std::optional<TimerTag> timer_tag_of(const proto::RecordView& r) {
+  auto text = r.property(proto::prop::TIMER_OUT_MS);
+  if (!text) return std::nullopt;
+  TimerTag t;
+  auto [end, err] = std::from_chars(text->data(), text->data() + text->size(), t.deliver_ms);
+  if (err != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  if (r.property(proto::prop::TIMER_DEL_UNIQKEY))
+    t.kind = TimerKind::recall;
+  else if (r.property(proto::prop::TIMER_DELAY_SEC) || r.property(proto::prop::TIMER_DELAY_MS))
+    t.kind = TimerKind::delay;
+  bool sane = t.deliver_ms >= timer_tag_min / 4 && t.deliver_ms <= timer_ms_max;
+  if (!sane) return std::nullopt;
+  return t;
+}
+
 int64_t unit_tags_code(const proto::RecordView& r, std::span<const int64_t> delay_level_ms) {
+  if (r.topic == timer_topic) {
+    auto tag = timer_tag_of(r);
+    return tag ? encode_timer_tag(*tag) : r.tags_code();
+  }
   if (r.topic != schedule_topic || delay_level_ms.empty()) return r.tags_code();
   auto text = r.property(proto::prop::DELAY);
   if (!text) return r.tags_code();

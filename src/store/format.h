@@ -46,8 +46,23 @@ inline bool is_blank(const QueueUnit& u) {
 }
 
 inline constexpr std::string_view schedule_topic = "SCHEDULE_TOPIC_XXXX";
+inline constexpr std::string_view timer_topic = "rmq_sys_wheel_timer";
+
+// A unit of the timer topic has as its tags code the time to deliver, times four, and what it is; RocketMQ
+// puts the hash of TAGS there and does not look at it.
+enum class TimerKind : uint8_t { time_of_day, delay, recall };
+struct TimerTag {
+  int64_t deliver_ms = 0;
+  TimerKind kind = TimerKind::time_of_day;
+};
+int64_t encode_timer_tag(const TimerTag& t);
+std::optional<TimerTag> decode_timer_tag(int64_t tags_code);  // nothing: a hash
+// Of a record of the timer topic; nothing: it has no TIMER_OUT_MS that makes sense.
+std::optional<TimerTag> timer_tag_of(const proto::RecordView& r);
+
 // The tags code that a record's unit has: the hash of its TAGS. Of a delayed message in SCHEDULE_TOPIC_XXXX,
-// with `delay_level_ms` by level from 1 on, the time to deliver it; no levels: the hash, too.
+// with `delay_level_ms` by level from 1 on, the time to deliver it; no levels: the hash, too. Of a timer
+// message: see TimerTag.
 int64_t unit_tags_code(const proto::RecordView& r, std::span<const int64_t> delay_level_ms);
 
 // ---- checkpoints

@@ -23,6 +23,10 @@ const char* name_of(PutMessageStatus s) {
       return "CREATE_MAPPED_FILE_FAILED";
     case PutMessageStatus::OS_PAGE_CACHE_BUSY:
       return "OS_PAGE_CACHE_BUSY";
+    case PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL:
+      return "WHEEL_TIMER_MSG_ILLEGAL";
+    case PutMessageStatus::WHEEL_TIMER_NOT_ENABLE:
+      return "WHEEL_TIMER_NOT_ENABLE";
     case PutMessageStatus::UNKNOWN_ERROR:
       return "UNKNOWN_ERROR";
   }

@@ -76,6 +76,8 @@ enum class PutMessageStatus : uint8_t {
   SERVICE_NOT_AVAILABLE,
   CREATE_MAPPED_FILE_FAILED,
   OS_PAGE_CACHE_BUSY,
+  WHEEL_TIMER_MSG_ILLEGAL,  // these two are the broker's
+  WHEEL_TIMER_NOT_ENABLE,
   UNKNOWN_ERROR,
 };
 const char* name_of(PutMessageStatus s);

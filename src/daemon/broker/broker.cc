@@ -75,6 +75,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       registration(*this, n),
       schedule(*this, d, config_path(c, "delayOffset.json")),
       transactions(*this),
+      timers(*this, d, config_path(c, "timerDelivered.json")),
       store_host(parsed(address_of(c))),
       store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
@@ -90,6 +91,7 @@ Task<Result<void>> Broker::load() {
   CO_TRY(co_await groups.load());
   CO_TRY(co_await offsets.load());
   CO_TRY(co_await schedule.load());
+  CO_TRY(co_await timers.load());
   topics.add_system_topics(wall_ms());
   groups.add_system_groups(wall_ms());
   CO_TRY(co_await topics.save());
@@ -101,6 +103,7 @@ void Broker::start() {
   registration.start(scope_);
   schedule.start(scope_);
   transactions.start(scope_);
+  timers.start(scope_);
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
   scope_.spawn(look_for_silent_clients());
@@ -110,6 +113,7 @@ Task<void> Broker::stop() {
   stopping.set();
   schedule.stop();
   transactions.stop();
+  timers.stop();
   long_polling.wake_all();
   co_await registration.unregister_all();
   co_await registration.stop();
@@ -120,6 +124,7 @@ Task<void> Broker::save_all() {
   co_await scope_.join();
   co_await offsets.close();
   co_await schedule.close();
+  co_await timers.close();
   store.set_arrival_listener(nullptr);
 }
 
@@ -222,7 +227,8 @@ int Broker::delay_level_of(std::string_view text) const {
   return static_cast<int>(std::min<int64_t>(level, delay_levels.count()));
 }
 
-Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& properties, int level, bool wait) {
+PutMessageStatus Broker::place_delayed(store::MessageIn& m, std::string& properties, int level,
+                                       Placed& placed) {
   if (level > 0) {
     for (std::string_view t :
          {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC, proto::prop::TIMER_DELIVER_MS})
@@ -232,17 +238,47 @@ Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& prope
     m.topic = proto::names::SCHEDULE_TOPIC_XXXX;
     m.queue_id = level - 1;
     m.tags_code = schedule.begin_put(level);
+    placed.level = level;
+    m.properties = properties;
+    return PutMessageStatus::PUT_OK;
   }
+  look_at_clock();
+  TimerAsk ask =
+      timer_ask_of(properties, due_clock.wall_ms(), due_clock.wall_ms_up(), config.timerMaxDelaySec * 1000);
   m.properties = properties;
-  store::PutMessageResult result = co_await store.put(m, wait);
-  if (level > 0 && result.queue_offset < 0) schedule.put_refused(level);
-  co_return result;
+  if (ask.what == TimerAsk::What::nothing) return PutMessageStatus::PUT_OK;
+  if (!config.timerWheelEnable) return PutMessageStatus::WHEEL_TIMER_NOT_ENABLE;
+  if (ask.what == TimerAsk::What::illegal) return PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL;
+  if (ask.what == TimerAsk::What::now) return PutMessageStatus::PUT_OK;
+  if (!timers.begin_put(m, properties, ask)) return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
+  placed.timer = true;
+  placed.deliver_ms = ask.deliver_ms;
+  return PutMessageStatus::PUT_OK;
+}
+
+void Broker::delayed_put(const Placed& placed, const store::PutMessageResult& result) {
+  if (result.queue_offset >= 0) return;
+  if (placed.level > 0) schedule.put_refused(placed.level);
+  if (placed.timer) timers.put_refused();
 }
 
 Task<store::PutMessageResult> Broker::put_delayed(store::MessageIn m, std::string& properties, bool wait) {
   auto delay = proto::find_property(properties, proto::prop::DELAY);
-  int level = delay ? delay_level_of(*delay) : 0;
-  return put(m, properties, std::max(level, 0), wait);
+  Placed placed;
+  PutMessageStatus status = place_delayed(m, properties, delay ? delay_level_of(*delay) : 0, placed);
+  if (status != PutMessageStatus::PUT_OK) co_return store::PutMessageResult{status};
+  store::PutMessageResult result = co_await store.put(m, wait);
+  delayed_put(placed, result);
+  co_return result;
+}
+
+Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& properties, int level, bool wait) {
+  m.properties = properties;
+  Placed placed;
+  if (level > 0) place_delayed(m, properties, level, placed);
+  store::PutMessageResult result = co_await store.put(m, wait);
+  delayed_put(placed, result);
+  co_return result;
 }
 
 void Broker::look_at_clock() {
@@ -250,12 +286,16 @@ void Broker::look_at_clock() {
   log(LogLevel::notice, ids::clock_set, "the wall clock has been set",
       {{"WALL_MS", std::to_string(due_clock.wall_ms())}});
   schedule.clock_stepped();
+  timers.clock_stepped();
 }
 
 void Broker::on_arrival(const store::Arrival& a) {
   long_polling.on_arrival(a);
-  static_assert(proto::names::SCHEDULE_TOPIC_XXXX.size() == 19);
-  if (a.topic.size() == 19 && a.topic == proto::names::SCHEDULE_TOPIC_XXXX) schedule.arrived(a.queue_id);
+  using proto::names::rmq_sys_wheel_timer, proto::names::SCHEDULE_TOPIC_XXXX;
+  static_assert(SCHEDULE_TOPIC_XXXX.size() == rmq_sys_wheel_timer.size());
+  if (a.topic.size() != rmq_sys_wheel_timer.size()) return;
+  if (a.topic == SCHEDULE_TOPIC_XXXX) schedule.arrived(a.queue_id);
+  if (a.topic == rmq_sys_wheel_timer) timers.arrived(a);
 }
 
 Refusal refusal_of(const Broker& b, PutMessageStatus s) {
@@ -281,6 +321,14 @@ Refusal refusal_of(const Broker& b, PutMessageStatus s) {
       return {ResponseCode::SYSTEM_ERROR, "create mapped file failed, server is busy or broken."};
     case PutMessageStatus::OS_PAGE_CACHE_BUSY:
       return {ResponseCode::SYSTEM_BUSY, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"};
+    case PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL:
+      return {ResponseCode::MESSAGE_ILLEGAL,
+              fmt::format(
+                  "timer message illegal, the delay time should not be bigger than the max delay {}ms; or "
+                  "if set del msg, the delay time should be bigger than the current time",
+                  b.config.timerMaxDelaySec * 1000)};
+    case PutMessageStatus::WHEEL_TIMER_NOT_ENABLE:
+      return {ResponseCode::SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false"};
     case PutMessageStatus::UNKNOWN_ERROR:
       break;
   }

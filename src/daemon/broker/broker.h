@@ -17,6 +17,7 @@
 #include "daemon/broker/registration.h"
 #include "daemon/broker/schedule.h"
 #include "daemon/broker/stats.h"
+#include "daemon/broker/timer.h"
 #include "daemon/broker/topic_manager.h"
 #include "daemon/broker/transactions.h"
 #include "daemon/config.h"
@@ -57,13 +58,24 @@ class Broker : public Service, private store::ArrivalListener {
   // Hands changed run-time keys of `config` to the parts that keep copies of them.
   void apply_config();
 
-  // Stores a message; with a delay level above 0 in SCHEDULE_TOPIC_XXXX.
-  // `properties` is changed for that and must outlive the call.
-  Task<store::PutMessageResult> put(store::MessageIn message, std::string& properties, int delay_level,
-                                    bool wait = true);
-  // put() by what the properties say about a delay (DELAY). For messages that are no client's plain sends.
+  // Where a message goes that is delayed by level (above 0) or by what the properties ask of the timer, with
+  // what it has to have there. Called right before its put, and after that delayed_put() with what came out.
+  // PUT_OK: `m` and `properties` are changed for it, or left as they are when nothing is delayed; else the
+  // status to answer with. `properties` must outlive the put, as `placed`, which says which it was.
+  struct Placed {
+    int level = 0;
+    bool timer = false;
+    int64_t deliver_ms = 0;  // of the timer
+  };
+  store::PutMessageStatus place_delayed(store::MessageIn& m, std::string& properties, int level,
+                                        Placed& placed);
+  void delayed_put(const Placed& placed, const store::PutMessageResult& result);
+  // All of it, with the level that DELAY says.
   Task<store::PutMessageResult> put_delayed(store::MessageIn message, std::string& properties,
                                             bool wait = true);
+  // Stores a message, with a level above 0 delayed by it.
+  Task<store::PutMessageResult> put(store::MessageIn message, std::string& properties, int delay_level,
+                                    bool wait = true);
   // Level (from 1 on) of the value of DELAY, 0 for none; -1: not a number.
   int delay_level_of(std::string_view delay) const;
 
@@ -90,6 +102,7 @@ class Broker : public Service, private store::ArrivalListener {
   Registration registration;
   ScheduleService schedule;
   TransactionService transactions;
+  TimerService timers;
   BrokerStats stats;
   proto::DataVersion config_version;
   Address store_host;

@@ -189,6 +189,12 @@ Task<void> read_some(Reading& r) {
 }
 }  // namespace
 
+Task<bool> flushed_so_far(store::MessageStore& store) {
+  const int64_t end = store.max_physical_offset();
+  while (store.writable() && store.flushed_offset() < end) co_await sleep_for(20 * ns_per_ms);
+  co_return store.writable();
+}
+
 Task<Result<void>> read_due(store::MessageStore& store, std::vector<DueMessage>& due) {
   Reading r{store, due};
   Scope scope;

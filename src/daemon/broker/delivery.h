@@ -78,6 +78,9 @@ class Delivery {
   Semaphore turn_{1};
 };
 
+// Resolves when all that was appended before the call is on stable storage; false: the store has failed.
+Task<bool> flushed_so_far(store::MessageStore& store);
+
 // Reads the records of these units, several at a time where they are on disk. Fails when one cannot be read.
 Task<Result<void>> read_due(store::MessageStore& store, std::vector<DueMessage>& due);
 

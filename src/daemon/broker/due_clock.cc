@@ -1,5 +1,7 @@
 #include "daemon/broker/due_clock.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace rmq::broker {
@@ -36,6 +38,8 @@ bool DueClock::look() {
 void QueueBases::add(int64_t next_offset, int64_t base_ns) {
   while (!from_.empty() && from_.back().first >= next_offset) from_.pop_back();
   from_.emplace_back(next_offset, base_ns);
+  least_ns_ = std::min(least_ns_, base_ns);
+  most_ns_ = std::max(most_ns_, base_ns);
 }
 
 int64_t QueueBases::base_ns(int64_t offset) const {

@@ -40,9 +40,12 @@ class QueueBases {
   // Everything from `next_offset` on will be stored with this base.
   void add(int64_t next_offset, int64_t base_ns);
   int64_t base_ns(int64_t offset) const;
+  int64_t least_ns() const { return least_ns_; }  // of all that there were
+  int64_t most_ns() const { return most_ns_; }
 
  private:
   std::vector<std::pair<int64_t, int64_t>> from_;
+  int64_t least_ns_ = INT64_MAX, most_ns_ = INT64_MIN;
 };
 
 }  // namespace rmq::broker

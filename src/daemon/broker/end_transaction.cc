@@ -106,11 +106,23 @@ Task<EndOutcome> TransactionService::end_half(int64_t offset, const proto::Recor
   m.sys_flag = proto::sys_flag::with_transaction(record.sys_flag, proto::sys_flag::transaction_commit);
   m.prepared_transaction_offset = record.physical_offset;
   m.properties = properties;
+  Broker::Placed placed;  // a delay begins with the commit
+  if (commit) {
+    int level = std::max(broker_.delay_level_of(record.property(prop::DELAY).value_or("")), 0);
+    auto status = broker_.place_delayed(m, properties, level, placed);
+    if (status != store::PutMessageStatus::PUT_OK) {
+      open_.at(offset).busy = false;
+      ended_.notify();
+      Refusal refused = refusal_of(broker_, status);
+      co_return EndOutcome{refused.code, std::move(refused.remark)};
+    }
+  }
   std::vector<store::MessageIn> batch;
   if (commit) batch.push_back(m);
   batch.push_back(op_record(op_body));
   note_op(offset);
   store::PutMessageResult put = co_await broker_.store.put_batch(batch);
+  broker_.delayed_put(placed, put);
   Refusal outcome = refusal_of(broker_, put.status);
   if (outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT)
     outcome.code = ResponseCode::SUCCESS;  // it is appended

@@ -15,6 +15,8 @@ Task<void> end_transaction(Broker& b, Request& r, proto::EndTransactionRequestHe
 Task<void> resume_check_half_message(Broker& b, Request& r, proto::ResumeCheckHalfMessageRequestHeader h);
 // send_back.cc
 Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgBackRequestHeader h);
+// recall_message.cc
+Task<void> recall_message(Broker& b, Request& r, proto::RecallMessageRequestHeader h);
 // pull_message.cc
 Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
 Task<void> lite_pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
@@ -65,6 +67,13 @@ void get_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
 void update_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
 
 // Pieces that several families use.
+// What RECALL_MESSAGE takes for the message of that unique key.
+std::string make_recall_handle(std::string_view topic, std::string_view broker_name, int64_t deliver_ms,
+                               std::string_view unique_key);
+// The message of that key that is due then does not come any more, or never was, when this is PUT_OK;
+// WHEEL_TIMER_MSG_ILLEGAL: it is too late. The texts must stay until it resolves.
+Task<store::PutMessageResult> recall(Broker& b, std::string_view topic, std::string_view unique_key,
+                                     int64_t deliver_ms, Address born_host);
 // TOPIC_NOT_EXIST with RocketMQ's remark.
 void refuse_unknown_topic(Request& r, std::string_view topic);
 void refuse_unkept_offsets(Request& r, const Error& e);

@@ -22,6 +22,7 @@ using Served = RouteList<
     Route<LitePullMessage, lite_pull_message>,                 //
     Route<ViewMessageById, view_message_by_id>,                //
     Route<QueryMessage, query_message>,                        //
+    Route<RecallMessage, recall_message>,  //
     // offsets
     Route<QueryConsumerOffset, query_consumer_offset>,           //
     Route<UpdateConsumerOffset, update_consumer_offset>,         //
@@ -78,7 +79,7 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
 // To come: POP, assignment, request-reply, replication, access control and the
 // rest of the admin requests.
 using ToCome = CommandList<
-    SendReplyMessage, SendReplyMessageV2, RecallMessage, QueryAssignment, SetMessageRequestMode,
+    SendReplyMessage, SendReplyMessageV2, QueryAssignment, SetMessageRequestMode,
     ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic,
     DeleteTopicInBrokerList, CleanUnusedTopic, CleanExpiredConsumequeue, DeleteExpiredCommitlog,
     QueryConsumeQueue, QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList,

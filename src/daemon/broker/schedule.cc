@@ -122,14 +122,11 @@ void ScheduleService::move_to(int level, int64_t offset) {
 
 // Writes the file once all that it says was delivered is on stable storage. False: not written.
 Task<bool> ScheduleService::save_safe() {
-  if (levels_.empty() || !broker_.store.writable()) co_return false;  // not loaded, or the store has failed
+  if (levels_.empty()) co_return false;  // not loaded
   saved_offsets_ = offsets_;
   saved_marker_ = marker_;
-  const int64_t end = broker_.store.max_physical_offset();
-  while (broker_.store.flushed_offset() < end) {
-    if (!broker_.store.writable()) co_return false;
-    co_await sleep_for(20 * ns_per_ms);
-  }
+  bool safe = co_await flushed_so_far(broker_.store);
+  if (!safe) co_return false;
   auto saved = co_await save();
   co_return saved.has_value();
 }
@@ -305,7 +302,7 @@ Task<ScheduleService::Outcome> ScheduleService::deliver(int level, std::vector<D
     l.batch_max = 1;
     co_return Outcome::delivered;
   }
-  log(LogLevel::warning, ids::request_refused,
+  log(illegal ? LogLevel::error : LogLevel::warning, ids::delivery_failed,
       illegal ? "a delayed message can never be delivered, it is passed over"
               : "a delayed message could not be delivered, it is tried again",
       {{"TOPIC", copies[0].topic}, {"LEVEL", std::to_string(level)}, {"REASON", store::name_of(put.status)}});

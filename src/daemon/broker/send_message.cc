@@ -166,7 +166,8 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
 }
 
 void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std::string_view ids,
-                 int32_t queue_id, std::string_view unique_key, uint64_t messages) {
+                 int32_t queue_id, std::string_view unique_key, uint64_t messages,
+                 std::string_view recall_handle = {}) {
   Refusal outcome = refusal_of(b, put.status);
   bool stored = outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT;
   if (!stored) return refuse(b, r, outcome.code, outcome.remark);
@@ -176,6 +177,7 @@ void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std:
   h.queue_id = queue_id;
   h.queue_offset = put.queue_offset;
   h.transaction_id = unique_key;
+  if (!recall_handle.empty()) h.recall_handle = recall_handle;
   h.msg_region = b.config.regionId;
   h.trace_on = b.config.traceOn ? "true" : "false";
   r.answer<proto::SendMessage>(outcome.code, h, outcome.remark);
@@ -207,11 +209,6 @@ bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
     refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: property DELAY is not a number");
     return true;
   }
-  if (p.timer && p.delay_level == 0) {
-    refuse(b, r, ResponseCode::SYSTEM_ERROR,
-           "accurate timer message is not enabled, timerWheelEnable is false");
-    return true;
-  }
   return false;
 }
 
@@ -234,25 +231,38 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
       m.topic = dlq;
       m.queue_id = 0;
       p.delay_level = 0;
+      p.timer = false;
     }
   }
   if (refuse_special(b, r, p)) co_return;
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   int32_t shown_queue = m.queue_id;
+  const std::string topic(m.topic);
   m.properties = text;
+  Broker::Placed placed;
   store::PutMessageResult put;
+  put.status = store::PutMessageStatus::PUT_OK;
   if (p.transaction) {
-    if (!b.transactions.prepare(m, text, unique_key))
-      co_return answer_send(b, r, {store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED}, {}, 0, {}, 0);
+    // What a commit could not place is refused now.
+    TimerAsk ask = timer_ask_of(text, b.wall_ms(), b.wall_ms(), b.config.timerMaxDelaySec * 1000);
+    if (p.delay_level == 0 && ask.what == TimerAsk::What::illegal)
+      put.status = store::PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL;
+    else if (!b.transactions.prepare(m, text, unique_key))
+      put.status = store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
+  } else if (p.delay_level != 0 || p.timer) {
+    put.status = b.place_delayed(m, text, p.delay_level, placed);
+  }
+  if (put.status == store::PutMessageStatus::PUT_OK) {
     put = co_await b.store.put(m, p.wait);
-    b.transactions.wake();
-  } else if (p.delay_level == 0)
-    put = co_await b.store.put(m, p.wait);
-  else
-    put = co_await b.put(m, text, p.delay_level, p.wait);
+    b.delayed_put(placed, put);
+    if (p.transaction) b.transactions.wake();
+  }
+  std::string recall;
+  if (placed.timer && !proto::is_retry_topic(topic))
+    recall = make_recall_handle(topic, b.config.brokerName, placed.deliver_ms, unique_key);
   char id[proto::offset_id_text_v6];
   size_t n = proto::format_offset_id(b.store_id_host, put.physical_offset, id);
-  answer_send(b, r, put, {id, n}, shown_queue, unique_key, 1);
+  answer_send(b, r, put, {id, n}, shown_queue, unique_key, 1, recall);
 }
 
 // A batch goes to one queue at once: nothing in it can be delayed, or wait for the end of a transaction.

@@ -123,8 +123,6 @@ Task<void> refusals(World& w) {
       EXPECT_EQ(code_of(a), 13) << inner << kind << remark(a);
     }
   }
-  a = co_await w.send("T", "x", props({{"TIMER_DELAY_MS", "5000"}}));
-  EXPECT_EQ(code_of(a), 1) << "a timer message must not come early";
   a = co_await w.send("T", "x", props({{"DELAY", "abc"}}));
   EXPECT_EQ(code_of(a), 13);
   a = co_await w.call(RequestCode::SEND_MESSAGE_V2, {{"b", "T"}}, "x");

@@ -19,6 +19,13 @@ DelayedSend by_level(int level, int64_t delay_ms, int64_t at_ms) {
   return {property(proto::prop::DELAY, level), at_ms, delay_ms};
 }
 
+DelayedSend by_delay_ms(int64_t delay_ms, int64_t at_ms, int64_t recall_ms = -1) {
+  return {property(proto::prop::TIMER_DELAY_MS, delay_ms), at_ms, delay_ms, 20, recall_ms};
+}
+DelayedSend by_delay_sec(int64_t delay_sec, int64_t at_ms) {
+  return {property(proto::prop::TIMER_DELAY_SEC, delay_sec), at_ms, delay_sec * 1000};
+}
+
 BrokerConfig small_config() {
   BrokerConfig c = test_config();
   c.namesrvAddr = "";
@@ -37,6 +44,21 @@ std::vector<DelayedSend> small_levels() {
     out.push_back(by_level(1, 1000, at));
     out.push_back(by_level(2, 2000, at));
   }
+  return out;
+}
+
+std::vector<DelayedSend> small_timers() {
+  std::vector<DelayedSend> out;
+  for (int64_t at : {0, 300, 11'800}) {
+    out.push_back(by_delay_ms(700, at));
+    out.push_back(by_delay_ms(1700, at, at + 500));
+    out.push_back(by_delay_ms(15, at));
+    out.push_back(by_delay_sec(1, at));
+    out.push_back(by_delay_sec(1, at));
+    out.push_back(by_level(1, 1000, at));
+  }
+  out.push_back(by_delay_ms(12'000, 400, 3000));
+  out.push_back(by_delay_ms(13'000, 400));
   return out;
 }
 
@@ -111,6 +133,89 @@ TEST(DelayCrash, LevelsAtEveryPointAsyncFlush) {
   life.config.flushDiskType = "ASYNC_FLUSH";
   life.sends = small_levels();
   at_every_point(life, "levels, async flush,");
+}
+
+TEST(DelayCrash, TimersAtEveryPoint) {
+  DelayLife life;
+  life.config = small_config();
+  life.sends = small_timers();
+  at_every_point(life, "timers, sync flush,");
+}
+
+TEST(DelayCrash, TimersAtEveryPointAsyncFlush) {
+  DelayLife life;
+  life.seed = 7;
+  life.config = small_config();
+  life.config.flushDiskType = "ASYNC_FLUSH";
+  life.sends = small_timers();
+  at_every_point(life, "timers, async flush,");
+}
+
+TEST(DelayCrash, TimersUnderAWallClockThatJumps) {
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    DelayModel model;
+    DelayMachine machine;
+    DelayLife life;
+    life.seed = seed;
+    life.config = small_config();
+    life.wall_steps = 2000;
+    life.sends = small_timers();
+    life.final = true;
+    live(model, machine, life, fate_of(0));
+    EXPECT_TRUE(model.errors.empty()) << "seed " << seed << text_of(model.errors);
+  }
+}
+
+// Several lives, each with work of its own and an end at any point; few timers fit into memory.
+std::vector<std::string> random_lives(uint64_t seed, uint64_t& rolled) {
+  sim::SimRandom random(seed);
+  DelayModel model;
+  DelayMachine machine;
+  const int lives = static_cast<int>(2 + random.below(3));
+  for (int i = 0; i <= lives; i++) {
+    DelayLife life;
+    life.seed = seed * 10 + static_cast<uint64_t>(i);
+    life.config = small_config();
+    life.entries_max = random.below(2) == 0 ? 8 : 0;
+    life.final = i == lives;
+    life.last_ms = life.final ? 60'000 : 20'000;
+    life.down_ms = random.between(0, 3000);
+    const size_t sends = life.final ? 3 : 5 + random.below(40);
+    for (size_t n = 0; n < sends; n++) {
+      int64_t at = random.between(0, 9000), delay = random.between(1, random.below(4) == 0 ? 25'000 : 2500);
+      switch (random.below(4)) {
+        case 0:
+          life.sends.push_back(by_level(2, 2000, at));
+          break;
+        case 1:
+          life.sends.push_back(by_delay_sec(delay / 1000 + 1, at));
+          break;
+        default:
+          life.sends.push_back(
+              by_delay_ms(delay, at, random.below(3) == 0 ? at + random.between(0, delay) : -1));
+      }
+      life.sends.back().body_bytes = random.below(5) == 0 ? random.below(40'000) : 20;
+    }
+    if (!life.final) life.crash_at = 100 + random.below(1200);
+    live(model, machine, life, fate_of(random.next()));
+  }
+  rolled += model.rolled;
+  return model.errors;
+}
+
+TEST(DelayCrash, RandomLives) {
+  const char* wanted = std::getenv("RMQ_SIM_SEEDS");
+  const uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 100;
+  int failures = 0;
+  uint64_t rolled = 0;
+  log_set_level(LogLevel::error);
+  for (uint64_t seed = 1; seed <= seeds && failures < 3; seed++) {
+    auto errors = random_lives(seed, rolled);
+    if (errors.empty()) continue;
+    failures++;
+    ADD_FAILURE() << "seed " << seed << text_of(errors);
+  }
+  EXPECT_GT(rolled, seeds) << "messages are put again as the log ages";
 }
 
 // The wall clock is set, up to an hour either way, again and again.

@@ -1,5 +1,7 @@
 #include "delay_model.h"
 
+#include "daemon/broker/handlers.h"
+
 namespace rmq::broker {
 
 namespace {
@@ -28,6 +30,28 @@ std::string body_of(size_t id, size_t bytes) {
   return body;
 }
 
+// With ASYNC_FLUSH a crash may take what was answered; what is safe counts.
+Task<bool> is_safe(Life& l, const store::PutMessageResult& put) {
+  const int64_t end = put.physical_offset + put.total_bytes;
+  while (l.counts() && l.store->writable() && l.store->flushed_offset() < end)
+    co_await sleep_for(5 * ns_per_ms);
+  co_return l.counts() && l.store->flushed_offset() >= end;
+}
+
+Task<void> recall_one(Life& l, const DelayedSend& s, size_t id, int64_t deliver_ms) {
+  co_await l.broker->stopping.wait_until(l.began_ns + s.recall_ms * ns_per_ms);
+  if (!l.counts() || !l.store->writable() || !l.broker->timers.can_recall(deliver_ms)) co_return;
+  l.model.sent[id].perhaps = true;
+  const std::string key = "k" + std::to_string(id);
+  auto put = co_await recall(*l.broker, "D", key, deliver_ms, l.broker->store_host);
+  bool done = put.status == store::PutMessageStatus::PUT_OK;
+  if (done) done = co_await is_safe(l, put);
+  if (!l.counts()) co_return;
+  l.model.sent[id].recalled = done;
+  // Too late: then it came, or comes.
+  if (put.status == store::PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL) l.model.sent[id].perhaps = false;
+}
+
 Task<void> send_one(Life& l, const DelayedSend& s) {
   co_await l.broker->stopping.wait_until(l.began_ns + s.at_ms * ns_per_ms);
   if (l.counts() && l.store->writable()) {
@@ -40,14 +64,16 @@ Task<void> send_one(Life& l, const DelayedSend& s) {
     m.body = as_bytes(body);
     SentMessage& sent = l.model.sent[id];
     sent.due_ms = l.true_ms() + s.delay_ms;
+    proto::append_property(properties, proto::prop::UNIQ_KEY, "k" + std::to_string(id));
     auto put = co_await l.broker->put_delayed(m, properties);
     bool stored = put.status == store::PutMessageStatus::PUT_OK;
-    // With ASYNC_FLUSH a crash may take what was answered; what is safe counts.
-    const int64_t end = put.physical_offset + put.total_bytes;
-    while (stored && l.counts() && l.store->writable() && l.store->flushed_offset() < end)
-      co_await sleep_for(5 * ns_per_ms);
-    if (l.counts() && stored && l.store->flushed_offset() >= end) l.model.sent[id].acknowledged = true;
+    bool safe = false;
+    if (stored) safe = co_await is_safe(l, put);
+    if (safe) l.model.sent[id].acknowledged = true;
     if (l.counts() && !stored) l.model.error(std::string("refused: ") + store::name_of(put.status));
+    auto out = proto::find_property(properties, proto::prop::TIMER_OUT_MS);
+    if (stored && s.recall_ms >= 0 && out)
+      co_await recall_one(l, s, id, std::strtoll(out->data(), nullptr, 10));
   }
   l.sending--;
 }
@@ -84,7 +110,7 @@ Task<void> watch(Life& l) {
     bool all = l.sending == 0;
     for (size_t id = 0; id < l.model.sent.size(); id++) {
       const SentMessage& s = l.model.sent[id];
-      if (s.acknowledged && !s.cancelled && l.came[id] == 0) all = false;
+      if (s.acknowledged && !s.perhaps && l.came[id] == 0) all = false;
     }
     if (!all) all_there_ns = 0;
     if (all && all_there_ns == 0) all_there_ns = now;
@@ -101,8 +127,8 @@ void judge(Life& l) {
     const SentMessage& s = l.model.sent[id];
     std::string name = "message " + std::to_string(id);
     if (l.came[id] > 1) l.model.error(name + " came " + std::to_string(l.came[id]) + " times");
-    if (l.plan.final && s.acknowledged && !s.cancelled && l.came[id] == 0) l.model.error(name + " is lost");
-    if (s.cancelled && l.came[id] != 0) l.model.error(name + " came although it was recalled");
+    if (l.plan.final && s.acknowledged && !s.perhaps && l.came[id] == 0) l.model.error(name + " is lost");
+    if (s.recalled && l.came[id] != 0) l.model.error(name + " came although it was recalled");
   }
 }
 
@@ -116,6 +142,8 @@ Task<void> run(Life& l, sim::SimNet& net) {
   l.store = std::move(*opened);
   l.broker = std::make_unique<Broker>(config, l.disk, net, *l.store);
   auto loaded = co_await l.broker->load();
+  if (l.plan.entries_max != 0) l.broker->timers.set_memory_max(l.plan.entries_max);
+  l.broker->timers.set_roll_spare(2000);
   if (!loaded && l.counts()) l.model.error("cannot load: " + to_string(loaded.error()));
   l.began_ns = l.loop.clock().mono_ns();
   if (loaded) {
@@ -126,6 +154,7 @@ Task<void> run(Life& l, sim::SimNet& net) {
     co_await watch(l);
     co_await l.broker->stop();
     co_await scope.join();
+    l.model.rolled += l.broker->timers.stats().rolled;
     if (l.counts()) judge(l);
   }
   co_await l.broker->save_all();

@@ -17,12 +17,14 @@ struct DelayedSend {
   int64_t at_ms = 0;       // after the start of the life
   int64_t delay_ms = 0;    // it may not come earlier than that after it was sent
   size_t body_bytes = 20;
+  int64_t recall_ms = -1;  // after the start of the life it is recalled; -1: not
 };
 
 struct SentMessage {
   int64_t due_ms = 0;  // true time
   bool acknowledged = false;
-  bool cancelled = false;  // the cancellation was acknowledged
+  bool recalled = false;  // and that was answered
+  bool perhaps = false;   // nobody knows whether it was recalled
 };
 
 // True time, milliseconds: the wall clock as it would be if nobody set it.
@@ -30,6 +32,7 @@ struct DelayModel {
   std::vector<SentMessage> sent;
   std::vector<std::string> errors;
   int64_t lived_ms = 0;  // before this life
+  uint64_t rolled = 0;   // messages that were put again
 
   void error(std::string text) { errors.push_back(std::move(text)); }
 };
@@ -42,6 +45,7 @@ struct DelayLife {
   uint64_t wall_steps = 0;   // per million turns
   int64_t down_ms = 0;       // before it
   bool final = false;        // what must have come has come at its end
+  size_t entries_max = 0;    // of timers in memory; 0: as configured
   BrokerConfig config = test_config();
 };
 

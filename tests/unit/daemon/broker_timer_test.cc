@@ -1,0 +1,294 @@
+// Messages of any delay through the whole broker, simulated: codes, times, recalls, RocketMQ's stores.
+#include "base/base64.h"
+#include "broker_world.h"
+#include "proto/properties.h"
+
+namespace rmq::broker {
+namespace {
+
+std::string props(const sim::Ext& p) {
+  std::string out;
+  for (auto& [k, v] : p) proto::append_property(out, k, v);
+  return out;
+}
+
+// Waits for messages of queue 0, from offset 0 on.
+Task<Answer> wait_for(World& w, std::string_view topic, int64_t count, int64_t seconds = 60) {
+  const int64_t until = w.broker.now_ns() + seconds * ns_per_s;
+  while (w.store->max_offset(topic, 0) < count && w.broker.now_ns() < until) co_await sleep_for(ns_per_ms);
+  co_return co_await w.pull(topic, 0);
+}
+
+Task<void> codes(World& w) {
+  auto a = co_await w.send("T", "x", props({{"TIMER_DELAY_MS", "5000"}, {"UNIQ_KEY", "U1"}}), "2");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_EQ(ext(a, "queueId"), "2") << "that of the real topic";
+  EXPECT_EQ(ext(a, "queueOffset"), "0") << "that in the timer's queue";
+  EXPECT_EQ(w.store->max_offset("T", 2), 0);
+  EXPECT_EQ(w.store->max_offset("rmq_sys_wheel_timer", 0), 1);
+  auto handle = base64url_decode(ext(a, "recallHandle"));
+  EXPECT_TRUE(handle && handle->starts_with("v1 T b 18000") && handle->ends_with(" U1"))
+      << handle.value_or("none");
+  for (std::string_view bad : {"31536001", "-1", "x", "9223372036854775807"}) {
+    a = co_await w.send("T", "x", props({{"TIMER_DELAY_SEC", bad}}));
+    EXPECT_EQ(code_of(a), 13) << bad << remark(a);
+  }
+  a = co_await w.send("T", "x", props({{"TIMER_DELAY_SEC", "31536000"}}));
+  EXPECT_EQ(code_of(a), 0) << "a year";
+  EXPECT_EQ(w.store->max_offset("T", 0), 0);
+  a = co_await w.send("T", "x", props({{"TIMER_DELIVER_MS", "1700000000000"}}));
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1) << "the time has passed: at once";
+  EXPECT_EQ(ext(a, "recallHandle"), "absent");
+  a = co_await w.send("T", "x", props({{"DELAY", "1"}, {"TIMER_DELAY_SEC", "x"}}));
+  EXPECT_EQ(code_of(a), 0) << "the level wins";
+  EXPECT_EQ(ext(a, "recallHandle"), "absent");
+  a = co_await w.send("T", "x", props({{"TIMER_DELAY_SEC", "9"}, {"P", std::string(32'640, 'p')}}));
+  EXPECT_EQ(code_of(a), 13) << "no room for what delivery adds";
+  for (std::string_view topic : {"rmq_sys_wheel_timer", "rmq_sys_delivered"}) {
+    a = co_await w.send(topic, "x");
+    EXPECT_EQ(code_of(a), 16) << topic;
+  }
+  w.config.timerWheelEnable = false;
+  a = co_await w.send("T", "x", props({{"TIMER_DELAY_SEC", "9"}}));
+  EXPECT_EQ(code_of(a), 1) << remark(a);
+  w.config.timerWheelEnable = true;
+  EXPECT_EQ(w.store->max_offset("rmq_sys_wheel_timer", 0), 2) << "nothing else was stored";
+}
+TEST(BrokerTimer, Codes) {
+  simulate({codes});
+}
+
+Task<void> delivered(World& w) {
+  int64_t began = w.broker.now_ns();
+  const int64_t deliver = w.broker.wall_ms() + 2345;
+  std::string deliver_text = std::to_string(deliver);
+  auto a = co_await w.send("T", "time",
+                           props({{"TIMER_DELIVER_MS", deliver_text}, {"TAGS", "t"}, {"KEYS", "kk"}}));
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await w.send("T", "soon", props({{"TIMER_DELAY_MS", "5"}}));
+  auto got = co_await wait_for(w, "T", 1);
+  EXPECT_EQ(bodies(got), "soon");
+  EXPECT_LT(w.broker.now_ns() - began, 50 * ns_per_ms);
+  got = co_await wait_for(w, "T", 2);
+  EXPECT_EQ(bodies(got), "soon,time");
+  EXPECT_GE(w.broker.wall_ms(), deliver);
+  EXPECT_LE(w.broker.wall_ms(), deliver + 100) << "exact to 100 ms";
+  auto r = records(got);
+  if (r.size() != 2) co_return;
+  EXPECT_EQ(r[1].property("REAL_TOPIC"), "T");
+  EXPECT_EQ(r[1].property("REAL_QID"), "0");
+  EXPECT_EQ(r[1].property("TIMER_OUT_MS"), deliver_text);
+  EXPECT_EQ(r[1].property("TIMER_DELIVER_MS"), deliver_text);
+  EXPECT_EQ(r[1].property("TAGS"), "t");
+  EXPECT_TRUE(r[1].property("TIMER_ENQUEUE_MS"));
+  EXPECT_TRUE(r[1].property("TIMER_DEQUEUE_MS"));
+  got = co_await w.pull("T", 0, "t");
+  EXPECT_EQ(bodies(got), "time") << "the copy has its tag";
+  // The clock is set forward by an hour: a delay is not touched by it, a time of day comes with it.
+  a = co_await w.send("S", "delay", props({{"TIMER_DELAY_SEC", "60"}}));
+  std::string in_half_an_hour = std::to_string(w.broker.wall_ms() + 1'800'000);
+  a = co_await w.send("S", "time", props({{"TIMER_DELIVER_MS", in_half_an_hour}}));
+  began = w.broker.now_ns();
+  static_cast<sim::SimLoop&>(Loop::current()).sim_clock().step_wall(3'600'000);
+  got = co_await wait_for(w, "S", 1);
+  EXPECT_EQ(bodies(got), "time");
+  EXPECT_LT(w.broker.now_ns() - began, ns_per_s);
+  static_cast<sim::SimLoop&>(Loop::current()).sim_clock().step_wall(-7'200'000);
+  got = co_await wait_for(w, "S", 2, 70);
+  EXPECT_EQ(bodies(got), "time,delay");
+  EXPECT_GE(w.broker.now_ns() - began, 59'900 * ns_per_ms);
+  EXPECT_LT(w.broker.now_ns() - began, 60'500 * ns_per_ms) << "nor later when it is set back";
+}
+TEST(BrokerTimer, ComesInTimeAsItWas) {
+  simulate({delivered});
+}
+
+Task<Answer> recall_by(World& w, std::string_view topic, std::string_view handle) {
+  return w.call(RequestCode::RECALL_MESSAGE,
+                {{"producerGroup", "pg"}, {"topic", topic}, {"recallHandle", handle}});
+}
+
+Task<void> recalls(World& w) {
+  auto a = co_await w.send("T", "keep", props({{"TIMER_DELAY_MS", "3000"}, {"UNIQ_KEY", "U0"}}));
+  a = co_await w.send("T", "gone", props({{"TIMER_DELAY_MS", "3000"}, {"UNIQ_KEY", "U1"}}));
+  std::string handle = ext(a, "recallHandle");
+  auto r = co_await recall_by(w, "T", handle);
+  EXPECT_EQ(code_of(r), 0) << remark(r);
+  EXPECT_EQ(ext(r, "msgId"), "U1");
+  EXPECT_EQ(ext(r, "MSG_REGION"), "DefaultRegion");
+  r = co_await recall_by(w, "T", handle);
+  EXPECT_EQ(code_of(r), 0) << "twice does no harm";
+  a = co_await w.send("T2", "x");
+  r = co_await recall_by(w, "T2", handle);
+  EXPECT_EQ(code_of(r), 604) << "another topic's";
+  r = co_await recall_by(w, "NoTopic", handle);
+  EXPECT_EQ(code_of(r), 17);
+  for (std::string_view bad : {"", "###", "djE", "djIgVCBiIDEgaw=="}) {
+    r = co_await recall_by(w, "T", bad);
+    EXPECT_TRUE(code_of(r) == 604 || code_of(r) == 1) << bad << " " << remark(r);
+  }
+  std::string_view far = "v1 T b 9900000000000 U1", past = "v1 T b 1700000000000 U1",
+                   other = "v1 T c 1800000009000 U";
+  for (std::string_view text : {far, past, other}) {
+    r = co_await recall_by(w, "T", base64url_encode(text));
+    EXPECT_EQ(code_of(r), 604) << text;
+  }
+  co_await sleep_for(6 * ns_per_s);
+  auto got = co_await w.pull("T", 0);
+  EXPECT_EQ(bodies(got), "keep");
+  EXPECT_EQ(w.broker.timers.stats().recalled, 1u);
+  r = co_await recall_by(w, "T", handle);
+  EXPECT_EQ(code_of(r), 604) << "its time has come";
+  EXPECT_EQ(w.broker.timers.stats().in_memory, 0u) << "recalls go as well";
+  w.config.recallMessageEnable = false;
+  r = co_await recall_by(w, "T", handle);
+  EXPECT_EQ(code_of(r), 16);
+  w.config.recallMessageEnable = true;
+}
+TEST(BrokerTimer, Recalls) {
+  simulate({recalls});
+}
+
+Task<void> before_restart(World& w) {
+  for (int i = 0; i < 40; i++) {
+    std::string delay = std::to_string(1000 + i * 100), key = "k" + std::to_string(i);
+    auto a =
+        co_await w.send("R", "m" + std::to_string(i), props({{"TIMER_DELAY_MS", delay}, {"UNIQ_KEY", key}}));
+    EXPECT_EQ(code_of(a), 0);
+    if (i == 39) {
+      auto r = co_await recall_by(w, "R", ext(a, "recallHandle"));
+      EXPECT_EQ(code_of(r), 0);
+    }
+  }
+  co_await sleep_for(2 * ns_per_s);
+}
+Task<void> after_restart(World& w) {
+  co_await sleep_for(10 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("R", 0), 39) << "each once, but for the recalled one";
+  EXPECT_EQ(w.broker.timers.stats().first_pending, 41);
+}
+TEST(BrokerTimer, SurviveRestarts) {
+  simulate({before_restart, after_restart, after_restart});
+}
+
+// Memory for a few only: the others wait in the queue.
+Task<void> few_in_memory(World& w) {
+  w.broker.timers.set_memory_max(16);
+  for (int i = 0; i < 200; i++) {
+    std::string delay = std::to_string(2000 + (i * 7919) % 3000);
+    auto a = co_await w.send("F", "m" + std::to_string(i), props({{"TIMER_DELAY_MS", delay}}));
+    EXPECT_EQ(code_of(a), 0);
+    EXPECT_LE(w.broker.timers.stats().in_memory, 16u);
+  }
+  co_await sleep_for(8 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("F", 0), 200);
+}
+TEST(BrokerTimer, MoreThanFitIntoMemory) {
+  simulate({few_in_memory});
+}
+
+// The log grows and the message is in its oldest file: it is put again, and comes once, or can be recalled.
+Task<void> grow(World& w) {
+  for (int i = 0; i < 80; i++) {
+    auto a = co_await w.send("Big", std::string(90'000, 'b'));
+    EXPECT_EQ(code_of(a), 0);
+  }
+}
+Task<void> rolled(World& w) {
+  auto a = co_await w.send("T", "keep", props({{"TIMER_DELAY_SEC", "200"}, {"UNIQ_KEY", "U0"}}));
+  a = co_await w.send("T", "gone", props({{"TIMER_DELAY_SEC", "200"}, {"UNIQ_KEY", "U1"}}));
+  std::string handle = ext(a, "recallHandle");
+  a = co_await w.send("T", "early", props({{"TIMER_DELAY_SEC", "200"}, {"UNIQ_KEY", "U2"}}));
+  auto r = co_await recall_by(w, "T", ext(a, "recallHandle"));
+  EXPECT_EQ(code_of(r), 0);
+  int64_t needed = co_await w.broker.timers.needed_from();
+  EXPECT_LT(needed, 10'000);
+  co_await grow(w);
+  co_await sleep_for(25 * ns_per_s);
+  EXPECT_EQ(w.broker.timers.stats().rolled, 4u) << "three messages and a recall";
+  EXPECT_EQ(w.broker.timers.stats().first_pending, 4);
+  needed = co_await w.broker.timers.needed_from();
+  EXPECT_GT(needed, 6 << 20);
+  r = co_await recall_by(w, "T", handle);
+  EXPECT_EQ(code_of(r), 0) << remark(r);
+  co_await sleep_for(25 * ns_per_s);
+  EXPECT_EQ(w.broker.timers.stats().rolled, 4u) << "not again and again";
+}
+Task<void> rolled_came(World& w) {
+  co_await sleep_for(200 * ns_per_s);  // longer than a silent connection lives
+  auto again = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto got = co_await again->call(w.pull_frame("T", 0));
+  EXPECT_EQ(bodies(got), "keep");
+  auto all = records(got);
+  if (all.size() == 1) EXPECT_EQ(all[0].property("TIMER_ROLL_TIMES"), "1");
+  co_await again->close();
+}
+TEST(BrokerTimer, OutlivesTheLog) {
+  simulate({rolled, rolled_came});
+}
+
+// ---- a store of RocketMQ's
+
+store::MessageIn java_message(std::string_view properties) {
+  store::MessageIn m;
+  m.topic = "rmq_sys_wheel_timer";
+  m.body = as_bytes("java");
+  m.properties = properties;
+  return m;
+}
+
+// Its units hold hashes of tags. What is due before lastReadTimeMs was delivered, as far as it was read.
+Task<void> java_ran(World& w) {
+  const int64_t now = w.broker.wall_ms(), second = now / 1000 * 1000;
+  auto put = [&](std::string key, int64_t out_ms, std::string_view more_name, std::string more) {
+    std::string out = std::to_string(out_ms);
+    std::string p = props({{"UNIQ_KEY", key}, {"REAL_TOPIC", "J"}, {"REAL_QID", "0"}, {"TIMER_OUT_MS", out}});
+    if (!more.empty()) proto::append_property(p, more_name, more);
+    return p;
+  };
+  auto made = co_await w.send("J", "x", {}, "1");
+  EXPECT_EQ(code_of(made), 0);
+  std::vector<std::string> all;
+  all.push_back(put("done", second - 5000, "", ""));
+  all.push_back(put("late", second - 1000, "", ""));    // not delivered when it stopped
+  all.push_back(put("rolled", second + 3000, "", ""));  // put again as the next but one
+  all.push_back(put("recalled", second + 3000, "", ""));
+  all.push_back(put("rolled", second + 3000, "TIMER_ROLL_TIMES", "1"));
+  all.push_back(put("recalled", second + 3000, "TIMER_DEL_UNIQKEY", "J+recalled"));
+  all.push_back(put("unread", second - 5000, "", ""));  // had not come to the wheel
+  for (const std::string& p : all) {
+    auto stored = co_await w.store->put(java_message(p));
+    EXPECT_EQ(stored.status, store::PutMessageStatus::PUT_OK);
+  }
+  std::string check;
+  append_be<int64_t>(check, second - 2000);
+  append_be<int64_t>(check, 0);
+  append_be<int64_t>(check, 6);
+  auto saved =
+      co_await store::replace_file(w.disk, "/store/config/timercheck", check + std::string(32, '\0'));
+  EXPECT_TRUE(saved);
+  [[maybe_unused]] auto removed = co_await w.disk.remove("/store/config/timerDelivered.json");
+}
+// The first run must not deliver them: its wheel is off.
+Task<void> java_over(World& w) {
+  co_await sleep_for(8 * ns_per_s);
+  auto got = co_await w.pull("J", 0);
+  std::vector<std::string> keys;
+  for (const auto& r : records(got)) keys.emplace_back(*r.property("UNIQ_KEY"));
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(keys, (std::vector<std::string>{"late", "rolled", "unread"}));
+}
+TEST(BrokerTimer, GoesOnWhereRocketMQStopped) {
+  BrokerConfig without = test_config();
+  without.timerWheelEnable = false;
+  sim::SimLoop loop(1);
+  sim::SimNetwork network(loop);
+  sim::SimDisk disk(loop, {});
+  std::vector<Scenario> first = {java_ran}, then = {java_over, java_over};
+  loop.run(run_worlds(network, disk, without, first));
+  loop.run(run_worlds(network, disk, test_config(), then));
+}
+
+}  // namespace
+}  // namespace rmq::broker
