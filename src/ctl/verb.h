@@ -89,6 +89,7 @@ std::span<const Verb> send_verbs();
 std::span<const Verb> consume_verbs();
 std::span<const Verb> message_verbs();
 std::span<const Verb> transaction_verbs();
+std::span<const Verb> timer_verbs();
 std::span<const Verb> dlq_verbs();
 std::span<const Verb> bench_verbs();
 std::span<const Verb> store_verbs();
