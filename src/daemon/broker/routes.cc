@@ -22,7 +22,7 @@ using Served = RouteList<
     Route<LitePullMessage, lite_pull_message>,                 //
     Route<ViewMessageById, view_message_by_id>,                //
     Route<QueryMessage, query_message>,                        //
-    Route<RecallMessage, recall_message>,  //
+    Route<RecallMessage, recall_message>,                      //
     // offsets
     Route<QueryConsumerOffset, query_consumer_offset>,           //
     Route<UpdateConsumerOffset, update_consumer_offset>,         //
@@ -79,20 +79,20 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
 // To come: POP, assignment, request-reply, replication, access control and the
 // rest of the admin requests.
 using ToCome = CommandList<
-    SendReplyMessage, SendReplyMessageV2, QueryAssignment, SetMessageRequestMode,
-    ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic,
-    DeleteTopicInBrokerList, CleanUnusedTopic, CleanExpiredConsumequeue, DeleteExpiredCommitlog,
-    QueryConsumeQueue, QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList,
-    DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden, GetBrokerConsumeStats, QueryCorrectionOffset,
-    InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData, GetAllMessageRequestMode,
-    UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
-    CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, GetTimerCheckPoint, GetTimerMetrics,
-    SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser, AuthGetUser, AuthListUser,
-    AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl, AddBroker, RemoveBroker,
-    ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset, GetBrokerEpochCache,
-    NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster, ControllerRegisterBroker,
-    ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData, UpdateControllerConfig,
-    GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId, ControllerApplyBrokerId>;
+    SendReplyMessage, SendReplyMessageV2, QueryAssignment, SetMessageRequestMode, ConsumeMessageDirectly,
+    NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic, DeleteTopicInBrokerList,
+    CleanUnusedTopic, CleanExpiredConsumequeue, DeleteExpiredCommitlog, QueryConsumeQueue,
+    QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList,
+    UpdateAndGetGroupForbidden, GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus,
+    ViewBrokerStatsData, GetAllMessageRequestMode, UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig,
+    GetColdDataFlowCtrInfo, SetCommitlogReadMode, CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson,
+    GetTimerCheckPoint, GetTimerMetrics, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser,
+    AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl,
+    AddBroker, RemoveBroker, ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset,
+    GetBrokerEpochCache, NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster,
+    ControllerRegisterBroker, ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData,
+    UpdateControllerConfig, GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId,
+    ControllerApplyBrokerId>;
 
 using Table = Routes<Broker, Served, NotServed<NamesrvCommands, PopCommands, OfOthers, Obsolete, ToCome>>;
 
