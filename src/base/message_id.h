@@ -44,6 +44,7 @@ struct MessageId {
   X(config_changed,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0503", "config-changed")                        \
   X(delivery_failed,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0603", "delivery-failed")                       \
   X(clock_set,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0602", "clock-set")                             \
+  X(dedup_full,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0506", "dedup-full")                            \
   X(config_useless,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0505", "config-useless")                        \
   X(transaction_given_up,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0504", "transaction-given-up")                  \
   X(log_lines_lost,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0601", "log-lines-lost")

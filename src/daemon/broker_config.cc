@@ -79,7 +79,8 @@ constexpr int64_t besides_slots_min = 40 << 20;
 
 // What is left of memoryLimit for everything but the slot table of the newest index file. Of it:
 // a quarter for log memory (storeMemoryBytes; a quarter of that more while slow readers hold it), 3/8 for
-// requests and answers, 3/64 for what waits in the store, the rest for tables, connections and the program.
+// requests and answers, 3/64 for what waits in the store, 1/16 for keys of de-duplication (dedupMemoryBytes),
+// the rest for tables, connections and the program.
 int64_t besides_slots(const BrokerConfig& c) {
   return c.memoryLimit - (c.messageIndexEnable ? 4 * c.maxHashSlotNum : 0);
 }
@@ -96,6 +97,10 @@ void complete_memory(BrokerConfig& c, ConfigErrors& errors) {
     return errors.push_back("'memoryLimit', which is " + std::to_string(c.memoryLimit) +
                             ", must be 40 MiB more than the 4 bytes of each of 'maxHashSlotNum' take");
   if (c.storeMemoryBytes == 0) c.storeMemoryBytes = std::max(besides_slots(c) / 4, store_memory_min);
+  if (c.dedupMemoryBytes == 0) c.dedupMemoryBytes = besides_slots(c) / 16;
+  if (c.dedupMemoryBytes > c.memoryLimit / 8)
+    errors.push_back("'dedupMemoryBytes' must be at most an eighth of memoryLimit, which is " +
+                     std::to_string(c.memoryLimit));
   if (c.storeMemoryBytes < store_memory_min)
     errors.push_back("'storeMemoryBytes' must be 0 or at least 8388608 (8 MiB)");
   if (c.storeMemoryBytes > c.memoryLimit / 2)

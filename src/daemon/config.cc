@@ -75,6 +75,11 @@ const ConfigKey<B> broker_keys[] = {
      "it is for the older parts while somebody reads them. At most half of memoryLimit. 0: a quarter of "
      "memoryLimit, as said there.",
      0, int64_t{1} << 40},
+    {"dedupMemoryBytes", &B::dedupMemoryBytes,
+     "Memory for the keys of messages in topics that are de-duplicated (attribute dedup.key), about 160 "
+     "bytes a "
+     "message within its window; at most an eighth of memoryLimit. 0: a sixteenth of it.",
+     0, int64_t{1} << 40},
     {"maxTransferCountOnMessageInMemory",
      &B::maxTransferCountOnMessageInMemory,
      "Most messages in one pull answer, from memory.",

@@ -33,6 +33,7 @@ struct BrokerConfig {
   int64_t maxMessageSize = 4 << 20;
   int64_t memoryLimit = 0;
   int64_t storeMemoryBytes = 0;
+  int64_t dedupMemoryBytes = 0;
   int64_t maxTransferCountOnMessageInMemory = 32;
   int64_t maxTransferBytesOnMessageInMemory = 262'144;
   int64_t maxTransferCountOnMessageInDisk = 8;

@@ -76,6 +76,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       schedule(*this, d, config_path(c, "delayOffset.json")),
       transactions(*this),
       timers(*this, d, config_path(c, "timerDelivered.json")),
+      dedup(*this),
       store_host(parsed(address_of(c))),
       store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
@@ -104,6 +105,7 @@ void Broker::start() {
   schedule.start(scope_);
   transactions.start(scope_);
   timers.start(scope_);
+  dedup.start(scope_);
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
   scope_.spawn(look_for_silent_clients());
@@ -114,6 +116,7 @@ Task<void> Broker::stop() {
   schedule.stop();
   transactions.stop();
   timers.stop();
+  dedup.stop();
   long_polling.wake_all();
   co_await registration.unregister_all();
   co_await registration.stop();

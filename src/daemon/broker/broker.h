@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/broker/client_manager.h"
+#include "daemon/broker/deduplication.h"
 #include "daemon/broker/due_clock.h"
 #include "daemon/broker/group_manager.h"
 #include "daemon/broker/lock_manager.h"
@@ -103,6 +104,7 @@ class Broker : public Service, private store::ArrivalListener {
   ScheduleService schedule;
   TransactionService transactions;
   TimerService timers;
+  Deduplication dedup;
   BrokerStats stats;
   proto::DataVersion config_version;
   Address store_host;

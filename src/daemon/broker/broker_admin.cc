@@ -84,6 +84,12 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
                           "msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning"})
     t[key] = "0";
   add_store(t, b);
+  t["dedupKnownKeys"] = std::to_string(b.dedup.known());
+  t["dedupAnsweredTotal"] = std::to_string(b.dedup.answered());
+  t["dedupForgottenTotal"] = std::to_string(b.dedup.forgotten());
+  t["transactionsOpen"] = std::to_string(b.transactions.open());
+  t["transactionChecksTotal"] = std::to_string(b.transactions.checks());
+  t["transactionsGivenUpTotal"] = std::to_string(b.transactions.given_up());
   auto first = co_await b.store.record_at(b.store.min_physical_offset());
   t["earliestMessageTimeStamp"] =
       std::to_string(first ? proto::record_store_timestamp(first->bytes()) : int64_t{-1});

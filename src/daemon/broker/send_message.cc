@@ -212,6 +212,98 @@ bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
   return false;
 }
 
+// ---- messages that are stored once (deduplication.h) ---------------------------------------------------
+
+std::optional<DedupRule> dedup_rule_of(const Broker& b, std::string_view topic) {
+  const proto::TopicConfig* config = b.topics.find(topic);
+  return config == nullptr ? std::nullopt : DedupRule::of(*config);
+}
+
+bool is_stored(const store::PutMessageResult& put) {
+  return put.status == store::PutMessageStatus::PUT_OK ||
+         put.status == store::PutMessageStatus::FLUSH_DISK_TIMEOUT;
+}
+
+// As the first one was answered, once that one is safe.
+Task<void> answer_repeated(Broker& b, Request& r, const FirstMessage& first, std::string_view own_key) {
+  store::PutMessageResult put;
+  put.status = co_await b.store.confirmed(first.physical_offset + first.total_bytes);
+  put.queue_offset = first.queue_offset;
+  put.physical_offset = first.physical_offset;
+  std::string unique_key(own_key), recall;
+  auto extent = co_await b.store.record_at(first.physical_offset);
+  auto record = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
+  if (record) {
+    unique_key = record->property(prop::UNIQ_KEY).value_or(own_key);
+    int64_t out_ms = 0;
+    if (detail::parse_int(record->property(prop::TIMER_OUT_MS).value_or(""), out_ms))
+      recall = make_recall_handle(record->property(prop::REAL_TOPIC).value_or(""), b.config.brokerName,
+                                  out_ms, unique_key);
+  }
+  char id[proto::offset_id_text_v6];
+  size_t n = proto::format_offset_id(b.store_id_host, first.physical_offset, id);
+  answer_send(b, r, put, {id, n}, first.queue_id, unique_key, 0, recall);
+}
+
+// Of a batch what is not there yet is stored, in one piece; `known` gets where each of them lies. Two batches
+// with the same messages must not wait for each other: keys are claimed in one order.
+Task<store::PutMessageResult> put_once(Broker& b, std::string_view topic, const DedupRule& rule,
+                                       std::span<const store::MessageIn> messages,
+                                       std::vector<FirstMessage>& known) {
+  std::vector<size_t> order(messages.size());
+  for (size_t i = 0; i < order.size(); i++) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    return std::pair(rule.text_of(messages[x].properties), x) <
+           std::pair(rule.text_of(messages[y].properties), y);
+  });
+  std::vector<bool> fresh(messages.size(), true);
+  std::vector<size_t> same_as(messages.size());
+  for (size_t k = 0; k < order.size(); k++) {
+    const size_t i = same_as[order[k]] = order[k];
+    std::string_view text = rule.text_of(messages[i].properties);
+    if (text.empty()) continue;
+    if (k > 0 && rule.text_of(messages[order[k - 1]].properties) == text) {
+      same_as[i] = same_as[order[k - 1]];
+      fresh[i] = false;
+      continue;
+    }
+    auto first = co_await b.dedup.claim(topic, rule, text);
+    fresh[i] = !first;
+    if (first) known[i] = *first;
+  }
+  std::vector<store::MessageIn> batch;
+  for (size_t i = 0; i < messages.size(); i++)
+    if (fresh[i]) batch.push_back(messages[i]);
+  store::PutMessageResult put;
+  put.status = store::PutMessageStatus::PUT_OK;
+  if (!batch.empty()) put = co_await b.store.put_batch(batch);
+  const bool stored = is_stored(put);
+  for (size_t i = 0, k = 0; i < messages.size(); i++) {
+    if (!fresh[i]) continue;
+    if (stored) {
+      known[i].physical_offset = put.physical_offsets[k];
+      known[i].queue_offset = put.queue_offset + static_cast<int64_t>(k++);
+      known[i].queue_id = messages[i].queue_id;
+      known[i].store_timestamp_ms = put.store_timestamp_ms;
+      known[i].total_bytes =
+          static_cast<int32_t>(put.physical_offset + put.total_bytes - known[i].physical_offset);
+    }
+    std::string_view text = rule.text_of(messages[i].properties);
+    if (!text.empty()) b.dedup.settle(topic, text, stored ? &known[i] : nullptr);
+  }
+  if (!stored) co_return put;
+  int64_t end = 0;
+  for (size_t i = 0; i < messages.size(); i++) {
+    known[i] = known[same_as[i]];
+    end = std::max(end, known[i].physical_offset + known[i].total_bytes);
+  }
+  if (put.status == store::PutMessageStatus::PUT_OK) put.status = co_await b.store.confirmed(end);
+  put.queue_offset = known[0].queue_offset;
+  put.physical_offsets.clear();
+  for (const FirstMessage& m : known) put.physical_offsets.push_back(m.physical_offset);
+  co_return put;
+}
+
 Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
   store::MessageIn m = message_of(b, r, h, queue_id);
   m.body = r.body();
@@ -236,6 +328,12 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   }
   if (refuse_special(b, r, p)) co_return;
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
+  auto rule = p.transaction || !dlq.empty() ? std::nullopt : dedup_rule_of(b, h.topic);
+  const std::string dedup_text(rule ? rule->text_of(text) : std::string_view{});
+  if (!dedup_text.empty()) {
+    auto first = co_await b.dedup.claim(h.topic, *rule, dedup_text);
+    if (first) co_return co_await answer_repeated(b, r, *first, unique_key);
+  }
   int32_t shown_queue = m.queue_id;
   const std::string topic(m.topic);
   m.properties = text;
@@ -256,6 +354,11 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
     put = co_await b.store.put(m, p.wait);
     b.delayed_put(placed, put);
     if (p.transaction) b.transactions.wake();
+  }
+  if (!dedup_text.empty()) {
+    FirstMessage first{put.physical_offset, put.queue_offset, put.store_timestamp_ms, shown_queue,
+                       put.total_bytes};
+    b.dedup.settle(topic, dedup_text, is_stored(put) ? &first : nullptr);
   }
   std::string recall;
   if (placed.timer && !proto::is_retry_topic(topic))
@@ -310,7 +413,13 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   if (messages.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   auto key = proto::find_property(h.properties.value_or(std::string_view{}), prop::UNIQ_KEY);
   std::string unique_key = key ? std::string(*key) : b.unique_id();
-  store::PutMessageResult put = co_await b.store.put_batch(messages);
+  store::PutMessageResult put;
+  if (auto rule = dedup_rule_of(b, h.topic)) {
+    std::vector<FirstMessage> known(messages.size());
+    put = co_await put_once(b, h.topic, *rule, messages, known);
+  } else {
+    put = co_await b.store.put_batch(messages);
+  }
   std::string ids;
   ids.reserve(put.physical_offsets.size() * (proto::offset_id_text_v4 + 1));
   for (int64_t at : put.physical_offsets) {

@@ -1,9 +1,12 @@
 #include "daemon/broker/topic_manager.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
 
+#include "daemon/broker/deduplication.h"
 #include "proto/codes.h"
 
 namespace rmq::broker {
@@ -26,7 +29,7 @@ const proto::TopicConfig* TopicManager::find_plain(std::string_view topic) const
 
 void TopicManager::add(proto::TopicConfig c) {
   std::string name = c.topic_name;
-  bool plain = !is_system(name) && !proto::is_retry_topic(name) && !c.order;
+  bool plain = !is_system(name) && !proto::is_retry_topic(name) && !c.order && !DedupRule::of(c);
   topics_.insert_or_assign(std::move(name), KnownTopic{std::move(c), plain});
 }
 
@@ -133,16 +136,25 @@ namespace {
 struct AttributeRule {
   std::string_view name;
   bool changeable;
-  std::set<std::string_view> values;
+  std::set<std::string_view> values;  // empty: a number
+  int64_t min = 0, max = 0;
 };
-// TopicAttributes of 5.5.0 that mean something here; others are refused.
+// TopicAttributes of 5.5.0 that mean something here, and our own; others are refused.
 const AttributeRule attribute_rules[] = {
     {"queue.type", false, {"BatchCQ", "SimpleCQ", "RocksDBCQ"}},
     {"cleanup.policy", false, {"DELETE", "COMPACTION"}},
     {"message.type",
      true,
      {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "LITE", "PRIORITY"}},
+    {"dedup.key", true, {"NONE", "UNIQ_KEY", "KEYS"}},
+    {"dedup.window.ms", true, {}, dedup_window_ms_min, dedup_window_ms_max},
 };
+
+bool is_legal(const AttributeRule& rule, std::string_view value) {
+  if (!rule.values.empty()) return rule.values.contains(value);
+  int64_t n = 0;
+  return detail::parse_int(value, n) && n >= rule.min && n <= rule.max;
+}
 
 const AttributeRule* find_rule(std::string_view key) {
   for (const auto& r : attribute_rules)
@@ -199,7 +211,10 @@ std::optional<std::string> alter_attributes(std::string_view text, bool creating
       next.erase(k);
       continue;
     }
-    if (!rule->values.contains(value)) return "value is not in set: " + std::string(value);
+    if (!is_legal(*rule, value))
+      return rule->values.empty()
+                 ? fmt::format("value of {} is not in range({}, {}): {}", k, rule->min, rule->max, value)
+                 : "value is not in set: " + std::string(value);
     next[k] = std::string(value);
   }
   current = std::move(next);

@@ -58,6 +58,7 @@ Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h
     co_return r.reply(ResponseCode::INVALID_PARAMETER, proto::system_topic_remark(h.topic));
   bool existed = b.topics.remove(h.topic, b.wall_ms());
   b.offsets.remove_topic(h.topic);
+  b.dedup.topic_deleted(h.topic);
   if (existed) {
     log(LogLevel::notice, ids::topic_changed, "topic deleted",
         {{"TOPIC", h.topic}, {"CLIENT", r.connection().peer_text()}});

@@ -29,6 +29,7 @@ inline BrokerConfig test_config() {
   c.maxMessageSize = 100'000;
   c.maxHashSlotNum = 1000;
   c.maxIndexNum = 10'000;
+  c.dedupMemoryBytes = 1 << 20;
   return c;
 }
 

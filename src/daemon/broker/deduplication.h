@@ -1,0 +1,112 @@
+// De-duplication, which RocketMQ does not have: a topic with the attribute dedup.key stores a message only
+// once within a window of time (dedup.window.ms), however often its producer sends it. Two messages are the
+// same when they have the same UNIQ_KEY, or the same KEYS, in the same topic; a client that sends again after
+// a lost answer keeps both. The repeated send is answered as the first was, with the ids of the first.
+//
+// Known are hashes, in memory, as many as dedupMemoryBytes hold: then the oldest are forgotten first. A start
+// reads the queues of such topics back to the begin of the window, so the window survives a crash. Half
+// messages of transactions are left out (END_TRANSACTION counts once anyhow, and what was rolled back may be
+// sent again).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/broker/text_map.h"
+#include "proto/bodies_config.h"
+#include "store/message_store.h"
+#include "uring/sync.h"
+
+namespace rmq::broker {
+
+class Broker;
+
+struct DedupRule {
+  enum class Key : uint8_t { UNIQ_KEY, KEYS };
+  Key key = Key::UNIQ_KEY;
+  int64_t window_ms = 0;
+
+  // Of a topic; nothing when its messages are not de-duplicated.
+  static std::optional<DedupRule> of(const proto::TopicConfig& topic);
+  // The text by which a message with these properties is known; empty: it has none, and is stored each time.
+  std::string_view text_of(std::string_view properties) const;
+};
+
+inline constexpr int64_t dedup_window_ms_usual = 600'000;
+inline constexpr int64_t dedup_window_ms_min = 1'000, dedup_window_ms_max = 604'800'000;
+
+// Where the first one of equal messages lies.
+struct FirstMessage {
+  int64_t physical_offset = -1;
+  int64_t queue_offset = -1;
+  int64_t store_timestamp_ms = 0;
+  int32_t queue_id = 0;
+  int32_t total_bytes = 0;
+};
+
+// On the broker's loop.
+class Deduplication {
+ public:
+  explicit Deduplication(Broker& b);
+  // Reads the windows of all topics that have one; until then claims wait.
+  void start(Scope& scope);
+  void stop();
+
+  // Claims a key before a put. Nothing: the caller is the first, and must settle() after the put, whatever
+  // came of it. Else the message was stored already. Waits for whoever is storing the same message now.
+  Task<std::optional<FirstMessage>> claim(std::string_view topic, const DedupRule& rule,
+                                          std::string_view text);
+  // `first` null: it was not stored, the next one may.
+  void settle(std::string_view topic, std::string_view text, const FirstMessage* first);
+  // What was known of the topic is forgotten.
+  void topic_deleted(std::string_view topic);
+
+  size_t known() const { return known_.size(); }
+  uint64_t answered() const { return answered_; }    // repeated sends
+  uint64_t forgotten() const { return forgotten_; }  // within their window, for lack of memory
+
+  static constexpr size_t bytes_per_key = 160;  // of memory, about
+
+ private:
+  struct Key {
+    std::array<uint64_t, 2> words{};
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& k) const { return static_cast<size_t>(k.words[0]); }
+  };
+  struct Known {
+    FirstMessage first;
+    int64_t until_ns = 0;  // the window's end
+    bool settled = false;
+  };
+  struct Age {
+    Key key;
+    int64_t until_ns;
+  };
+
+  Key key_of(std::string_view topic, std::string_view text) const;
+  void insert(const Key& key, const FirstMessage& first, int64_t until_ns);
+  void forget_old();
+  Task<void> load();
+  Task<void> load_queue(std::string_view topic, int32_t queue_id, int64_t longest_ms);
+  Task<void> load_unit(const store::QueueUnit& unit);
+
+  Broker& broker_;
+  std::unordered_map<Key, Known, KeyHash> known_;
+  std::deque<Age> ages_;           // in the order in which they came
+  TextMap<uint64_t> generations_;  // of topics that were deleted
+  const std::string salt_;         // nobody outside can make two keys alike
+  bool loaded_ = false;
+  bool stopping_ = false;
+  uint64_t answered_ = 0, forgotten_ = 0;
+  Event settled_;
+};
+
+}  // namespace rmq::broker
