@@ -38,8 +38,9 @@ std::string numbered_topic(std::string_view topic, uint64_t number) {
 class SendLoad : public Workload {
  public:
   SendLoad(std::string topic, WriteTarget target, std::vector<std::string> addresses, size_t size,
-           size_t batch, uint64_t topics)
+           size_t batch, uint64_t topics, std::string properties)
       : topic_(std::move(topic)),
+        properties_(std::move(properties)),
         target_(std::move(target)),
         addresses_(std::move(addresses)),
         batch_(batch),
@@ -60,6 +61,7 @@ class SendLoad : public Workload {
     std::string properties;
     if (batch_ == 1) proto::append_property(properties, proto::prop::UNIQ_KEY, id);
     proto::append_property(properties, proto::prop::WAIT, "true");
+    properties += properties_;
     std::string body = body_;
     if (batch_ > 1) {
       body.clear();
@@ -108,6 +110,7 @@ class SendLoad : public Workload {
     Patch born, id, topic;
   };
   std::string topic_;
+  const std::string properties_;  // that the user wants besides
   WriteTarget target_;
   std::vector<std::string> addresses_;
   size_t batch_;
@@ -262,6 +265,15 @@ Outcome<void> bench_send(Context& c) {
   auto size = o.size.empty() ? std::optional<int64_t>(1024) : parse_bytes(o.size);
   if (!size || *size < 1 || *size > (4 << 20))
     return fail(Exit::usage, fmt::format("--size {}: it must be between 1 byte and 4 MiB", o.size));
+  std::string properties;
+  for (const std::string& p : o.properties) {
+    auto eq = p.find('=');
+    std::string_view name = std::string_view(p).substr(0, eq);
+    if (eq == std::string::npos || !proto::is_property_text(name) ||
+        !proto::is_property_text(std::string_view(p).substr(eq + 1)))
+      return fail(Exit::usage, fmt::format("--property {}: it must be NAME=VALUE", p));
+    proto::append_property(properties, name, std::string_view(p).substr(eq + 1));
+  }
   const auto topics = static_cast<uint64_t>(o.topics.value_or(1));
   const int64_t batch = o.batch.value_or(1);
   if (o.count) plan.requests_max = (*o.count + batch - 1) / batch;
@@ -271,7 +283,7 @@ Outcome<void> bench_send(Context& c) {
     if (std::find(plan.addresses.begin(), plan.addresses.end(), q.address) == plan.addresses.end())
       plan.addresses.push_back(q.address);
   SendLoad load(c.arg(0), target, plan.addresses, static_cast<size_t>(*size), static_cast<size_t>(batch),
-                topics);
+                topics, std::move(properties));
   TRY_VAR(result, run_bench(c, plan, load));
   return finish(c, plan, result);
 }
@@ -326,6 +338,7 @@ constexpr OptionSpec send_options[] = {
     window_option,
     {"-s,--size", "BYTES", &Options::size, "of a message's body (default 1024; 4k, 1m)"},
     {"--batch", "N", &Options::batch, "messages in each request (default 1)", 1, 1'000},
+    {"--property", "NAME=VALUE", &Options::properties, "a property of each request; repeatable"},
     {"--count", "N", &Options::count, "stop after N messages, rounded up to whole requests", 1,
      INT64_MAX / 2},
     {"--topics", "N", &Options::topics, "in turn to TOPIC_000000 and the N - 1 that follow", 2, 1'000'000},

@@ -228,6 +228,49 @@ TEST(BrokerTimer, OutlivesTheLog) {
   simulate({rolled, rolled_came});
 }
 
+// ---- delay levels
+
+Task<void> three_by_level(World& w) {
+  for (std::string_view body : {"one", "two", "three"}) {
+    auto a = co_await w.send("L", body, props({{"DELAY", "3"}}));
+    EXPECT_EQ(code_of(a), 0);
+  }
+}
+Task<void> write_file(Disk& d, std::string path, std::string text) {
+  auto saved = co_await store::replace_file(d, std::move(path), std::move(text));
+  EXPECT_TRUE(saved);
+}
+Task<void> two_come(World& w) {
+  co_await sleep_for(12 * ns_per_s);
+  auto got = co_await w.pull("L", 0);
+  EXPECT_EQ(bodies(got), "two,three");
+  EXPECT_EQ(w.broker.schedule.offset_of(3), 3);
+}
+Task<void> file_is_exact(World& w) {
+  auto file = co_await store::load_file(w.disk, "/store/config/delayOffset.json",
+                                        [](std::string_view) { return true; });
+  EXPECT_TRUE(file);
+  if (!file) co_return;
+  auto offsets = proto::DelayOffsetWrapper::parse(file->content);
+  EXPECT_TRUE(offsets && offsets->offset_table[3] == 3) << "for a RocketMQ broker after a stop in order";
+  EXPECT_EQ(w.store->max_offset("L", 0), 2);
+}
+// A RocketMQ broker had the directory in between and delivered the first; and the third level is configured
+// no more, what waits in it comes all the same.
+TEST(BrokerDelayLevel, GoesOnWhereRocketMQStopped) {
+  BrokerConfig c = test_config(), fewer = test_config();
+  c.messageDelayLevel = "1h 2h 9s";
+  fewer.messageDelayLevel = "1s";
+  sim::SimLoop loop(1);
+  sim::SimNetwork network(loop);
+  sim::SimDisk disk(loop, {});
+  std::vector<Scenario> first = {three_by_level}, then = {two_come, file_is_exact};
+  loop.run(run_worlds(network, disk, c, first));
+  std::string text = "{\n\t\"dataVersion\":{\"counter\":1},\n\t\"offsetTable\":{1:0,2:0,3:1\n\t}\n}";
+  loop.run(write_file(disk, "/store/config/delayOffset.json", text));
+  loop.run(run_worlds(network, disk, fewer, then));
+}
+
 // ---- a store of RocketMQ's
 
 store::MessageIn java_message(std::string_view properties) {
