@@ -60,6 +60,15 @@ void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
   t["dispatchMaxBuffer"] = t["pageCacheLockTimeMills"] = "0";
 }
 
+void add_timers(std::map<std::string, std::string, std::less<>>& t, const Broker& b) {
+  const TimerService::Stats s = b.timers.stats();
+  t["timersInMemory"] = std::to_string(s.in_memory);
+  t["timerMemoryBytes"] = std::to_string(s.memory_bytes);
+  t["timersDeliveredTotal"] = std::to_string(s.delivered);
+  t["timersRecalledTotal"] = std::to_string(s.recalled);
+  t["timersStoredAgainTotal"] = std::to_string(s.rolled);
+}
+
 }  // namespace
 
 Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
@@ -90,6 +99,7 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
   t["transactionsOpen"] = std::to_string(b.transactions.open());
   t["transactionChecksTotal"] = std::to_string(b.transactions.checks());
   t["transactionsGivenUpTotal"] = std::to_string(b.transactions.given_up());
+  add_timers(t, b);
   auto first = co_await b.store.record_at(b.store.min_physical_offset());
   t["earliestMessageTimeStamp"] =
       std::to_string(first ? proto::record_store_timestamp(first->bytes()) : int64_t{-1});

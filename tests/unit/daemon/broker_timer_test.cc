@@ -141,6 +141,11 @@ Task<void> recalls(World& w) {
   r = co_await recall_by(w, "T", handle);
   EXPECT_EQ(code_of(r), 604) << "its time has come";
   EXPECT_EQ(w.broker.timers.stats().in_memory, 0u) << "recalls go as well";
+  auto info = co_await w.call(RequestCode::GET_BROKER_RUNTIME_INFO, {});
+  auto table = proto::KVTable::parse(body_text(info));
+  EXPECT_TRUE(table && table->table["timersRecalledTotal"] == "1" &&
+              table->table["timersDeliveredTotal"] == "1")
+      << body_text(info);
   w.config.recallMessageEnable = false;
   r = co_await recall_by(w, "T", handle);
   EXPECT_EQ(code_of(r), 16);
