@@ -30,6 +30,7 @@ var checks = []check{
 	{"go_orderly", orderly},
 	{"go_retry", retry},
 	{"go_offset_persistence", offsetPersistence},
+	{"go_transaction", transaction},
 }
 
 func wanted(name string, names []string) bool {

@@ -26,6 +26,7 @@ public final class Main {
         GroupChecks.add(all);
         PullChecks.add(all);
         DelayChecks.add(all);
+        TransactionChecks.add(all);
         return all;
     }
 
