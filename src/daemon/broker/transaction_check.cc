@@ -21,6 +21,7 @@ constexpr size_t batch_bytes_max = 1u << 20;
 constexpr size_t unsent_bytes_max = 1u << 20;  // a producer that does not read is not asked
 constexpr int64_t longest_sleep_ns = 1 * ns_per_s;
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
+constexpr int64_t nobody_there_ms = 5'000;  // then it is looked again whether a producer of the group is there
 
 bool is_appended(PutMessageStatus s) {
   return s == PutMessageStatus::PUT_OK || s == PutMessageStatus::FLUSH_DISK_TIMEOUT;
@@ -87,7 +88,7 @@ Task<bool> TransactionService::take_due(std::vector<Due>& into, size_t& bytes) {
     co_return true;
   }
   if (!has_producer(*h.group)) {
-    schedule(it, broker_.now_ns() + c.transactionCheckInterval * ns_per_ms);
+    schedule(it, broker_.now_ns() + std::min(c.transactionCheckInterval, nobody_there_ms) * ns_per_ms);
     co_return true;
   }
   if (into.size() >= batch_halves_max || bytes + static_cast<size_t>(h.bytes) > batch_bytes_max)

@@ -112,8 +112,11 @@ final class TransactionChecks {
         Set<String> want = send(gone, topic, 5);
         gone.shutdown();
         Local local = new Local(false);
-        producer(env, group, local);
-        Env.until("a question about each message, to the producer that is there", () -> local.asked.size() == 10);
+        TransactionMQProducer there = producer(env, group, local);
+        // A client tells brokers of itself that it has a route to, each 30 s.
+        there.fetchPublishMessageQueues(topic);
+        Env.until("a question about each message, to the producer that is there", 150,
+            () -> local.asked.size() == 10);
         sink.exactlyOnce(want);
     }
 }
