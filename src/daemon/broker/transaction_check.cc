@@ -21,7 +21,7 @@ constexpr size_t batch_bytes_max = 1u << 20;
 constexpr size_t unsent_bytes_max = 1u << 20;  // a producer that does not read is not asked
 constexpr int64_t longest_sleep_ns = 1 * ns_per_s;
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
-constexpr int64_t nobody_there_ms = 5'000;  // then it is looked again whether a producer of the group is there
+constexpr int64_t nobody_there_ms = 5'000;  // until it is looked again for a producer of the group
 
 bool is_appended(PutMessageStatus s) {
   return s == PutMessageStatus::PUT_OK || s == PutMessageStatus::FLUSH_DISK_TIMEOUT;
