@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "proto/record.h"
 #include "store/checkpoint.h"
@@ -80,7 +81,12 @@ class Recovery {
   Task<Result<void>> walk(LogWalker& w);
   // One position: moves pos_ on, or says that no record is there.
   Task<Result<bool>> step(LogWalker& w);
+  std::optional<proto::RecordView> valid_record(Bytes bytes) const;
+  void passed(const proto::RecordView& v);
+  void run_over(Bytes bytes);
   bool may_be_torn(const proto::RecordView& v, Bytes record) const;
+  bool dispatch_plain(const proto::RecordView& v);
+  void add_unit(ConsumeQueue& q, const proto::RecordView& v);
   Task<Result<void>> dispatch(const proto::RecordView& v);
   Task<Result<void>> mend_order(ConsumeQueue& q, int64_t offset);
   void report();

@@ -273,6 +273,10 @@ Task<void> directories(Disk& d, std::string dir) {
   EXPECT_TRUE(synced) << why(synced);
   synced = co_await d.sync_dir(dir + "/none");
   EXPECT_EQ(synced.error().code, Errc::not_found);
+  synced = co_await d.sync_all(dir + "/a");
+  EXPECT_TRUE(synced) << why(synced);
+  synced = co_await d.sync_all(dir + "/none");
+  EXPECT_EQ(synced.error().code, Errc::not_found);
   l = co_await d.list(dir + "/none");
   EXPECT_EQ(l.error().code, Errc::not_found);
 }
