@@ -129,7 +129,6 @@ Task<bool> TimerService::scan() {
 // ---- delivering --------------------------------------------------------------------------------------
 
 void TimerService::start(Scope& scope) {
-  if (!broker_.config.timerWheelEnable) return;
   batch_max_ = batch_messages_max;
   scope.spawn(run());
   scope.spawn(roll_old());
@@ -152,6 +151,7 @@ Task<void> TimerService::run() {
     if (!unknown_.empty()) co_await look_at_unknown();
     int64_t now_ns = broker_.due_clock.mono_ns();
     int64_t due_ns = heap_.empty() ? INT64_MAX : heap_.top().due_ms() * ns_per_ms;
+    if (!broker_.config.timerWheelEnable) due_ns = INT64_MAX;  // they wait, and outlive the log
     if (due_ns > now_ns) {
       co_await wake_.wait_for(std::min(due_ns - now_ns, look_ns));
       continue;
