@@ -31,6 +31,10 @@ struct MessageId {
   X(store_quarantined,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0209", "store-quarantined")                     \
   X(store_index_damaged,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0211", "store-index-damaged")                   \
   X(store_index_failed,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0212", "store-index-failed")                    \
+  X(store_file_deleted,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0221", "store-file-deleted")                    \
+  X(store_queue_file_deleted, "3a6d1f0be2e94c0f9d0a7c1a5b7e0222", "store-queue-file-deleted")           \
+  X(store_delete_failed,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0223", "store-delete-failed")                   \
+  X(store_delete_held,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0224", "store-delete-held")                     \
   X(peer_malformed_frame,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0301", "peer-malformed-frame")                  \
   X(peer_limit,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0302", "peer-limit")                            \
   X(peer_idle,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0303", "peer-idle")                             \

@@ -42,6 +42,10 @@ std::string format_wall_digits(int64_t ms) {
                      t.tm_hour, t.tm_min, t.tm_sec, ms % 1000);
 }
 
+int local_hour(int64_t ms) {
+  return local(ms).tm_hour;
+}
+
 const char* name_of(Errc c) {
   switch (c) {
     case Errc::io:

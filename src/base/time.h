@@ -17,5 +17,6 @@ int64_t system_wall_ms();  // CLOCK_REALTIME, milliseconds since 1970
 // Local time, "2026-11-30 04:05:06.789"; and the same as digits only, as index files are named.
 std::string format_wall_ms(int64_t ms);
 std::string format_wall_digits(int64_t ms);
+int local_hour(int64_t ms);  // 0 to 23, of local time
 
 }  // namespace rmq

@@ -69,6 +69,8 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
   if (store::IndexLayout l{static_cast<uint32_t>(c.maxHashSlotNum), static_cast<uint32_t>(c.maxIndexNum)};
       l.file_bytes() > INT32_MAX)
     errors.push_back("an index file of 'maxHashSlotNum' and 'maxIndexNum' would be larger than 2 GiB");
+  if (!hours_of(c.deleteWhen))
+    errors.push_back("'deleteWhen' must be hours from 0 to 23 separated by ';', not '" + c.deleteWhen + "'");
   if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels)
     errors.push_back(levels.error().where);
 }
@@ -134,6 +136,34 @@ uint64_t net_memory_bytes_of(const BrokerConfig& c) {
   return static_cast<uint64_t>(std::max(all * 3 / 8 - more, all * 3 / 32));
 }
 
+std::optional<uint32_t> hours_of(std::string_view text) {
+  uint32_t bits = 0;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(';'));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    int64_t hour = 0;
+    if (one.empty()) continue;
+    if (!detail::parse_int(one, hour) || hour < 0 || hour > 23) return std::nullopt;
+    bits |= 1u << hour;
+  }
+  return bits;
+}
+
+store::RetentionOptions retention_options_of(const BrokerConfig& c) {
+  store::RetentionOptions o;
+  o.file_reserved_ms = c.fileReservedTime * 3'600'000;
+  o.delete_hours = hours_of(c.deleteWhen).value_or(0);
+  o.max_used_percent = static_cast<uint32_t>(c.diskMaxUsedSpaceRatio);
+  o.clean_forcibly_percent = static_cast<uint32_t>(c.diskSpaceCleanForciblyRatio);
+  o.clean_forcibly = c.cleanFileForciblyEnable;
+  o.clean_interval_ms = static_cast<uint32_t>(c.cleanResourceInterval);
+  o.log_pause_ms = static_cast<uint32_t>(c.deleteCommitLogFilesInterval);
+  o.queue_pause_ms = static_cast<uint32_t>(c.deleteConsumeQueueFilesInterval);
+  o.batch_max = static_cast<uint32_t>(c.deleteFileBatchMax);
+  o.destroy_forcibly_ms = static_cast<uint32_t>(c.destroyMapedFileIntervalForcibly);
+  return o;
+}
+
 store::StoreOptions store_options_of(const BrokerConfig& c) {
   store::StoreOptions o;
   o.root = c.storePathRootDir;
@@ -159,6 +189,7 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.index_safe = c.messageIndexSafe;
   o.index_slots = static_cast<uint32_t>(c.maxHashSlotNum);
   o.index_entries = static_cast<uint32_t>(c.maxIndexNum);
+  o.retention = retention_options_of(c);
   return o;
 }
 

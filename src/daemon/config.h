@@ -40,6 +40,16 @@ struct BrokerConfig {
   int64_t maxTransferBytesOnMessageInDisk = 65'536;
   bool messageIndexEnable = true;
   bool messageIndexSafe = false;
+  int64_t fileReservedTime = 72;
+  std::string deleteWhen = "04";
+  int64_t diskMaxUsedSpaceRatio = 75;
+  int64_t diskSpaceCleanForciblyRatio = 85;
+  bool cleanFileForciblyEnable = true;
+  int64_t cleanResourceInterval = 10'000;
+  int64_t deleteCommitLogFilesInterval = 100;
+  int64_t deleteConsumeQueueFilesInterval = 100;
+  int64_t deleteFileBatchMax = 10;
+  int64_t destroyMapedFileIntervalForcibly = 120'000;
   int64_t maxHashSlotNum = 5'000'000;
   int64_t maxIndexNum = 20'000'000;
   int64_t maxMsgsNumBatch = 64;

@@ -72,6 +72,26 @@ class StopOnFailure : public store::FailureListener {
         "the index of message keys cannot be read or written: look-ups find nothing until it works again",
         {{"REASON", to_string(e)}});
   }
+  void on_file_deleted(const store::DeletedFile& f) override {
+    const std::string bytes = std::to_string(f.bytes);
+    if (f.reason == store::DeleteReason::log_deleted)
+      return log(LogLevel::info, ids::store_queue_file_deleted,
+                 "a file of a queue or of the index was deleted",
+                 {{"FILE", f.path}, {"BYTES", bytes}, {"REASON", store::name_of(f.reason)}});
+    const std::string age = f.age_ms < 0 ? "unknown" : std::to_string(f.age_ms / 1000);
+    log(LogLevel::notice, ids::store_file_deleted, "a file of the CommitLog was deleted",
+        {{"FILE", f.path}, {"BYTES", bytes}, {"AGE_SECONDS", age}, {"REASON", store::name_of(f.reason)}});
+  }
+  void on_delete_failed(std::string_view path, const Error& e) override {
+    log(LogLevel::error, ids::store_delete_failed, "an old file cannot be deleted: it is tried again",
+        {{"FILE", path}, {"REASON", to_string(e)}});
+  }
+  void on_delete_held(int64_t jump_ms) override {
+    log(LogLevel::warning, ids::store_delete_held,
+        "files look older than fileReservedTime since the clock was set forward: they are kept until that "
+        "time has passed",
+        {{"JUMP_SECONDS", std::to_string(jump_ms / 1000)}});
+  }
   bool failed = false;
 
  private:

@@ -54,6 +54,7 @@ Task<Result<void>> CommitLog::begin_at(uint64_t end, uint64_t zeroed_to) {
     if (!n) co_return std::unexpected(n.error());
     if (*n != into.size()) co_return fail(Errc::corrupt, "a commitlog file ends too early");
   }
+  last_put_ns_ = Loop::current().now_ns();
   plan_prepare();
   co_return Result<void>();
 }
@@ -119,6 +120,7 @@ void CommitLog::seal_file(uint64_t file_end) {
   proto::encode_blank_record(blank, static_cast<uint32_t>(file_end - append_));
   copy_in(append_, blank);
   append_segment_->data_end = append_ + sizeof blank;
+  append_segment_->last_put_ns = last_put_ns_;
   size_t at = append_segment_->data_end % cache_.chunk_bytes();
   if (at != 0) std::memset(tail_memory(append_segment_->data_end).data() + at, 0, cache_.chunk_bytes() - at);
   append_ = file_end;
@@ -155,6 +157,7 @@ void CommitLog::appended(size_t bytes) {
     copy_in(append_, {scratch_, bytes});
   }
   append_ += bytes;
+  last_put_ns_ = Loop::current().now_ns();
   if (append_ >= prepare_at_) prepare_work_.set();
 }
 

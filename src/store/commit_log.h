@@ -117,8 +117,9 @@ class CommitLog {
   uint64_t append_ = 0;
   uint64_t written_ = 0;
   uint64_t flushed_ = 0;
-  uint64_t zeroed_ = 0;      // the files hold zeros from the append position up to here
-  uint64_t file_end_ = 0;    // of the file that appends go to
+  uint64_t zeroed_ = 0;    // the files hold zeros from the append position up to here
+  uint64_t file_end_ = 0;  // of the file that appends go to
+  int64_t last_put_ns_ = 0;
   uint64_t prepare_at_ = 0;  // appending beyond this wakes prepare_loop
   std::shared_ptr<Segment> append_segment_;
   bool want_next_file_ = false;  // somebody waits for it

@@ -29,6 +29,7 @@ struct ConsumeQueue {
   int64_t next_offset = 0;  // the next message gets it
   int64_t max_offset = 0;   // below it: confirmed, visible
   int64_t min_offset = 0;
+  int64_t min_for_log = -1;       // where the log began when min_offset was found out
   int64_t last_physical_end = 0;  // of the newest unit
   int64_t written = 0;            // units below it are in the files
   int64_t synced = 0;             // and on stable storage

@@ -257,6 +257,7 @@ Task<Result<void>> IndexService::take_record(LogWalker& w, uint64_t& at, uint64_
       co_return Result<void>();
     }
   }
+  if (at < segments.first_base()) co_return Result<void>();  // the file was deleted meanwhile
   tell("a CommitLog file has no record where one should be: the keys in the rest of it are not indexed");
   at = std::min(at + left, to);
   co_return Result<void>();
@@ -338,13 +339,14 @@ void IndexService::found_damaged(const char* reason) {
   soon_.notify();
 }
 
-Task<Result<void>> IndexService::delete_before(int64_t physical) {
+Task<Result<void>> IndexService::delete_before(int64_t physical, std::vector<std::string>* deleted) {
   while (healthy_ && files_.size() > 1 && files_.front()->header().end_physical < physical) {
     std::string path = files_.front()->path();
     files_.pop_front();
     list_changed_ = true;
     auto removed = co_await disk_.remove(path);
     if (!removed && removed.error().code != Errc::not_found) co_return removed;
+    deleted->push_back(std::move(path));
   }
   if (list_changed_) work_.notify();
   co_return Result<void>();

@@ -63,8 +63,9 @@ class IndexService {
   std::vector<std::shared_ptr<IndexFile>> files() const { return {files_.begin(), files_.end()}; }
   void found_damaged(const char* reason);  // the files are thrown away, all is made again
 
-  // Removes full files all of whose messages lie below that offset of the log.
-  Task<Result<void>> delete_before(int64_t physical);
+  // Removes full files all of whose messages lie below that offset of the log. Their paths go into `removed`.
+  Task<Result<void>> delete_before(int64_t physical, std::vector<std::string>* removed);
+  uint64_t file_bytes() const { return layout_.file_bytes(); }
   // End of the newest full file, ms, 0 without one: RocketMQ's indexMsgTimestamp. Nothing: not known yet.
   std::optional<int64_t> sealed_timestamp_ms() const;
   void set_listener(FailureListener* l);

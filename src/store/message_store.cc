@@ -75,7 +75,8 @@ MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
       read_ahead_(log_, queue_files_),
       pending_records_max_(std::max<uint64_t>(
           options_.waiting_bytes / 3 / (sizeof(PendingRecord) + hashes_per_record * 4), 256)),
-      unwritten_units_max_(queue_files_.unwritten_units_max()) {}
+      unwritten_units_max_(queue_files_.unwritten_units_max()),
+      retention_(disk, options_, stats_, log_, table_, queue_files_, index_, *this) {}
 
 MessageStore::Impl::~Impl() {
   for (; !pending_.empty(); pending_.pop()) {  // only after a failure
@@ -141,6 +142,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   own_tasks_.spawn(checkpoint_loop());
   own_tasks_.spawn(queue_loop());
   own_tasks_.spawn(watch_loop());
+  retention_.start(own_tasks_);
   if (options_.index_safe) co_await index_.complete();
   accepting_ = true;
   stats_.recovery.duration_ms = (Loop::current().clock().mono_ns() - began_ns) / ns_per_ms;
@@ -540,6 +542,7 @@ Task<void> MessageStore::Impl::shutdown() {
   queue_soon_.set();
   watch_work_.set();
   watch_stop_.set();
+  retention_.stop();
   co_await own_tasks_.join();
   if (stopped && !failed_) advance_confirm();
   co_await index_.stop(!stopped || failed_);
@@ -579,8 +582,11 @@ Task<PutMessageResult> MessageStore::put_batch(std::span<const MessageIn> messag
 Task<void> MessageStore::delete_topic(std::string topic) {
   return impl_->delete_topic(std::move(topic));
 }
-Task<Result<void>> MessageStore::delete_index_before(int64_t physical) {
-  return impl_->index_.delete_before(physical);
+void MessageStore::set_retention(const RetentionOptions& o) {
+  impl_->retention_.set_options(o);
+}
+void MessageStore::delete_expired() {
+  impl_->retention_.delete_expired();
 }
 std::vector<std::string> MessageStore::topics_with_queues() const {
   return impl_->table_.topics();
@@ -609,6 +615,7 @@ void MessageStore::set_arrival_listener(ArrivalListener* l) {
 void MessageStore::set_failure_listener(FailureListener* l) {
   impl_->failures_ = l;
   impl_->index_.set_listener(l);
+  impl_->retention_.set_listener(l);
 }
 void MessageStore::set_max_message_bytes(uint32_t bytes) {
   impl_->options_.max_message_bytes = bytes;

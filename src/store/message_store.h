@@ -77,8 +77,6 @@ class MessageStore {
   // record was lost. Returns how many, 0 at the end. `topic` and `into` must stay until it resolves.
   Task<Result<size_t>> queue_units(std::string_view topic, int32_t queue_id, int64_t offset,
                                    std::span<QueueUnit> into);
-  // Index files all of whose messages lie below that offset of the log go away, but the newest.
-  Task<Result<void>> delete_index_before(int64_t physical);
   // Near enough to the end of the log to be called hot (RocketMQ's rule about the page cache).
   bool in_memory(int64_t physical_offset) const;
 
@@ -86,6 +84,11 @@ class MessageStore {
   // new topic that starts at offset 0, what was appended before but not yet confirmed is in no queue.
   Task<void> delete_topic(std::string topic);
   std::vector<std::string> topics_with_queues() const;  // sorted
+
+  // Retention (retention.h) goes by these rules from now on.
+  void set_retention(const RetentionOptions& o);
+  // What is older than fileReservedTime is deleted soon, at whatever hour.
+  void delete_expired();
 
   int64_t min_physical_offset() const;
   int64_t max_physical_offset() const;  // end of what was appended

@@ -47,7 +47,8 @@ Task<Result<std::shared_ptr<File>>> QueueFiles::file_of(ConsumeQueue& q, int64_t
   auto opened = co_await disk_.open(path_of(q, file_first), {.write = true, .create = create});
   if (!opened) co_return std::unexpected(opened.error());
   std::shared_ptr<File> f = std::move(*opened);
-  if (!q.deleted) keep_open(k, f);
+  bool removed = file_first < q.files_begin;  // meanwhile
+  if (!q.deleted && !removed) keep_open(k, f);
   co_return f;
 }
 
@@ -57,6 +58,18 @@ void QueueFiles::forget(uint64_t uid) {
     it = files_.erase(it);
   }
   for (auto it = blocks_.lower_bound({uid, INT64_MIN}); it != blocks_.end() && it->first.uid == uid;) {
+    blocks_lru_.erase(it->second.lru);
+    it = blocks_.erase(it);
+  }
+}
+
+void QueueFiles::forget_file(uint64_t uid, int64_t file_first) {
+  if (auto it = files_.find({uid, file_first}); it != files_.end()) {
+    files_lru_.erase(it->second.lru);
+    files_.erase(it);
+  }
+  auto it = blocks_.lower_bound({uid, file_first});
+  while (it != blocks_.end() && it->first.uid == uid && it->first.at < file_first + file_units_) {
     blocks_lru_.erase(it->second.lru);
     it = blocks_.erase(it);
   }

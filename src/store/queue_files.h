@@ -64,6 +64,13 @@ class QueueFiles {
   void trim_idle(int64_t now_ns);
   Task<void> close();
 
+  // --- retention, queue_clean.cc
+  // Moves min_offset behind the units of records that lie below `log_min`. It never goes back.
+  Task<Result<void>> correct_min(ConsumeQueue& q, int64_t log_min);
+  // Removes the first file when all its units lie below min_offset and on stable storage, and it is not the
+  // last one. Its path; empty: there is none to remove (now).
+  Task<Result<std::string>> remove_front(ConsumeQueue& q);
+
   // --- reading
   // The block that holds `offset`, which must be below q.written.
   Task<Result<std::shared_ptr<UnitBlock>>> block_of(ConsumeQueue& q, int64_t offset);
@@ -93,6 +100,7 @@ class QueueFiles {
   Task<Result<std::shared_ptr<File>>> file_of(ConsumeQueue& q, int64_t file_first, bool create);
   void keep_open(Key k, const std::shared_ptr<File>& f);
   void forget(uint64_t uid);
+  void forget_file(uint64_t uid, int64_t file_first);
   Task<Result<void>> write_queue(ConsumeQueue& q);
   Task<Result<void>> write_some(ConsumeQueue& q, int64_t file_first, int64_t to);
   Task<Result<void>> fill_blank(File& f, int64_t units);
@@ -105,10 +113,12 @@ class QueueFiles {
   Task<Result<void>> remove_tree(std::string dir);
   Task<void> load_worker(std::vector<Listed>& all, size_t& next, Result<void>& result);
   Task<Result<void>> load_queue(Listed& l);
+  Task<Result<void>> tidy(const std::vector<Listed>& all);
   Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
   Task<Result<int64_t>> count_below(ConsumeQueue& q, int64_t file_first, int64_t limit, Peek& p);
-  Task<Result<void>> find_min(ConsumeQueue& q, int64_t log_min, Peek& p);
   Task<Result<QueueUnit>> read_unit(ConsumeQueue& q, int64_t offset, Peek& p);
+  Task<Result<int64_t>> skip_blanks(ConsumeQueue& q, int64_t from, int64_t to, QueueUnit& u);
+  Task<Result<int64_t>> first_in_log(ConsumeQueue& q, int64_t from, int64_t log_min);
   Task<Result<void>> cut_files(ConsumeQueue& q, std::vector<int64_t> files);
 
   Disk& disk_;

@@ -14,6 +14,7 @@ struct QueueFiles::Listed {
   int64_t limit;
   int64_t log_min;
   bool cut;
+  bool removed = false;  // it held no queue
 };
 
 namespace {
@@ -62,30 +63,12 @@ Task<Result<int64_t>> QueueFiles::count_below(ConsumeQueue& q, int64_t file_firs
   co_return lo;
 }
 
-// The first unit that is not blank and whose record is still in the log.
-Task<Result<void>> QueueFiles::find_min(ConsumeQueue& q, int64_t log_min, Peek& p) {
-  int64_t lo = q.files_begin, hi = q.max_offset;
-  CO_TRY_VAR(first, co_await read_unit(q, lo, p));
-  if (!is_blank(first) && first.physical_offset >= log_min) hi = lo;
-  while (lo < hi) {
-    int64_t mid = lo + (hi - lo) / 2;
-    CO_TRY_VAR(u, co_await read_unit(q, mid, p));
-    if (!is_blank(u) && u.physical_offset >= log_min)
-      hi = mid;
-    else
-      lo = mid + 1;
-  }
-  q.min_offset = lo;
-  co_return Result<void>();
-}
-
 // Files and rest of a file above max_offset: stale units must not be taken for good ones later.
 Task<Result<void>> QueueFiles::cut_files(ConsumeQueue& q, std::vector<int64_t> files) {
   for (int64_t first : files) {
     if (first + file_units_ <= q.max_offset) continue;
     if (first >= q.max_offset) {
-      files_lru_.remove(Key{q.uid, first});
-      files_.erase(Key{q.uid, first});
+      forget_file(q.uid, first);
       CO_TRY(co_await disk_.remove(path_of(q, first)));
       continue;
     }
@@ -122,7 +105,13 @@ Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int6
   if (q.max_offset == 0) co_return Result<void>();
   // Of several files only the last can be partly used.
   while (q.files_end - file_units_ >= q.max_offset) q.files_end -= file_units_;
-  co_return co_await find_min(q, l.log_min, peek);
+  q.written = q.tail_first = q.max_offset;
+  q.min_offset = q.files_begin;
+  CO_TRY_VAR(first, co_await read_unit(q, q.files_begin, peek));
+  if (!is_blank(first) && first.physical_offset >= l.log_min) co_return Result<void>();
+  CO_TRY_VAR(min, co_await first_in_log(q, q.files_begin, l.log_min));
+  q.min_offset = min;
+  co_return Result<void>();
 }
 
 Task<Result<void>> QueueFiles::load_queue(Listed& l) {
@@ -146,7 +135,8 @@ Task<Result<void>> QueueFiles::load_queue(Listed& l) {
   if (!sane || files.empty() || q.max_offset == 0) {
     forget(q.uid);
     table_.detach_queue(q);
-    if (l.cut || !sane) co_return co_await remove_tree(dir);
+    l.removed = l.cut || !sane || files.empty();
+    if (l.removed) co_return co_await remove_tree(dir);
     co_return Result<void>();
   }
   if (l.cut) CO_TRY(co_await cut_files(q, files));
@@ -161,6 +151,21 @@ Task<void> QueueFiles::load_worker(std::vector<Listed>& all, size_t& next, Resul
   }
 }
 
+// Directories that a crash has left empty, of queues and then of topics. None comes back later.
+Task<Result<void>> QueueFiles::tidy(const std::vector<Listed>& all) {
+  std::string last;
+  for (const Listed& l : all) {
+    if (!l.removed || l.topic == last) continue;
+    last = l.topic;
+    const std::string dir = root_ + "/" + l.topic;
+    CO_TRY(co_await disk_.sync_dir(dir));
+    CO_TRY_VAR(rest, co_await disk_.list(dir));
+    if (rest.empty()) CO_TRY(co_await disk_.remove(dir));
+  }
+  if (!last.empty()) CO_TRY(co_await disk_.sync_dir(root_));
+  co_return Result<void>();
+}
+
 Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut) {
   CO_TRY(co_await disk_.make_dirs(root_));
   CO_TRY_VAR(topics, co_await disk_.list(root_));
@@ -168,6 +173,7 @@ Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut) {
   for (auto& t : topics) {
     if (!t.is_dir) continue;
     CO_TRY_VAR(ids, co_await disk_.list(root_ + "/" + t.name));
+    if (ids.empty()) CO_TRY(co_await disk_.remove(root_ + "/" + t.name));
     int32_t id = 0;
     for (auto& e : ids)
       if (e.is_dir && parse_queue_id(e.name, id)) all.push_back({t.name, id, limit, log_min, cut});
@@ -189,6 +195,7 @@ Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut) {
     result = co_await sync_file(*q, first);
   }
   cut_.clear();
+  if (result) result = co_await tidy(all);
   co_return result;
 }
 

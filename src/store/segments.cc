@@ -103,7 +103,31 @@ Task<Result<void>> SegmentSet::cut(uint64_t end) {
   co_return co_await s->file->sync();
 }
 
+Task<Result<void>> SegmentSet::remove_front(int64_t wait_ns, Event& stop) {
+  // An unlink that power loss takes back, before one that it does not, would be a gap in the log.
+  if (names_unsure_) co_return fail(Errc::io, "the directory of the CommitLog could not be synced before");
+  if (doomed_ == nullptr) {
+    check(files_.size() > 1);
+    doomed_ = files_.front();
+    files_.pop_front();
+  }
+  // Who lets go of a file last pays for freeing its blocks. That should be the unlink, which the kernel runs
+  // on a thread of its own.
+  const int64_t until_ns = Loop::current().now_ns() + wait_ns;
+  while (doomed_.use_count() > 1 && Loop::current().now_ns() < until_ns && !stop.is_set())
+    co_await stop.wait_for(5 * ns_per_ms);
+  if (doomed_.use_count() == 1) co_await doomed_->file->close();
+  auto removed = co_await disk_.remove(path_of(doomed_->base));
+  if (!removed && removed.error().code != Errc::not_found) co_return removed;
+  auto synced = co_await disk_.sync_dir(dir_);
+  if (!synced) names_unsure_ = true;
+  doomed_.reset();
+  co_return synced;
+}
+
 Task<void> SegmentSet::close() {
+  if (doomed_ != nullptr) co_await doomed_->file->close();
+  doomed_.reset();
   for (auto& s : files_) co_await s->file->close();
   files_.clear();
 }

@@ -9,6 +9,7 @@
 
 #include "store/format.h"
 #include "store/types.h"
+#include "uring/sync.h"
 #include "uring/task.h"
 
 namespace rmq::store {
@@ -17,6 +18,7 @@ struct Segment {
   uint64_t base = 0;  // physical offset of the first byte
   std::unique_ptr<File> file;
   uint64_t data_end = UINT64_MAX;  // behind the blank record; not yet sealed: UINT64_MAX
+  int64_t last_put_ns = 0;  // of a file that was filled in this run: monotonic time of its last message
 };
 
 class SegmentSet {
@@ -31,8 +33,18 @@ class SegmentSet {
   Task<Result<void>> create(uint64_t base);
   // Everything from `end` on becomes zero, later files go away; on stable storage when it resolves.
   Task<Result<void>> cut(uint64_t end);
+  // The oldest file, never the last, leaves the set at once and then the disk, as soon as nobody reads it (or
+  // after `wait_ns`, or when `stop` is set: then it is unlinked all the same). The unlink and its name are
+  // durable before the next file may go, so that a crash never leaves a gap. After a failure the next call
+  // goes on with the same file. One call at a time.
+  Task<Result<void>> remove_front(int64_t wait_ns, Event& stop);
   Task<void> close();
 
+  size_t count() const { return files_.size(); }
+  const std::shared_ptr<Segment>& at(size_t i) const { return files_[i]; }
+  bool removing() const { return doomed_ != nullptr; }  // a remove_front() has not ended well
+  // What remove_front() takes next.
+  std::string path_of_front() const { return path_of(doomed_ ? doomed_->base : first_base()); }
   bool empty() const { return files_.empty(); }
   uint64_t first_base() const { return files_.empty() ? 0 : files_.front()->base; }
   uint64_t end_base() const { return files_.empty() ? 0 : files_.back()->base + file_bytes_; }
@@ -50,6 +62,8 @@ class SegmentSet {
   const uint64_t file_bytes_;
   StoreStats& stats_;
   std::deque<std::shared_ptr<Segment>> files_;
+  std::shared_ptr<Segment> doomed_;  // out of the set, not yet off the disk
+  bool names_unsure_ = false;        // a sync of the directory failed after an unlink
 };
 
 }  // namespace rmq::store

@@ -16,6 +16,7 @@
 #include "store/message_store.h"
 #include "store/queue_files.h"
 #include "store/read_ahead.h"
+#include "store/retention.h"
 
 namespace rmq::store {
 
@@ -68,7 +69,7 @@ struct PutWaiter : Waiter {
   bool appended = false;
 };
 
-struct MessageStore::Impl final : LogOwner {
+struct MessageStore::Impl final : LogOwner, RetentionOwner {
   Impl(Disk& disk, StoreOptions o);
   ~Impl() override;
 
@@ -86,6 +87,7 @@ struct MessageStore::Impl final : LogOwner {
   void admit_waiting();
   void log_advanced() override;
   void log_failed(const Error& e) override;
+  uint64_t deletable_below() const override { return checkpointed_; }
   void advance_confirm();
   void dispatch(const PendingRecord& p, int64_t now_ns);
   void dispatch_to_queue(const PendingRecord& p, int64_t now_ns);
@@ -138,6 +140,7 @@ struct MessageStore::Impl final : LogOwner {
   CommitLog log_;
   IndexService index_;
   ReadAhead read_ahead_;
+  Retention retention_;
   Semaphore key_queries_{4};  // look-ups by key at a time
 
   const uint64_t pending_records_max_, unwritten_units_max_;  // then puts wait

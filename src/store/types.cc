@@ -59,6 +59,22 @@ const char* name_of(GetMessageStatus s) {
   return "NO_MATCHED_MESSAGE";
 }
 
+const char* name_of(DeleteReason r) {
+  switch (r) {
+    case DeleteReason::delete_when:
+      return "older than fileReservedTime";
+    case DeleteReason::disk_used:
+      return "older than fileReservedTime, and the disk is fuller than diskMaxUsedSpaceRatio";
+    case DeleteReason::manual:
+      return "older than fileReservedTime, and deletion was asked for";
+    case DeleteReason::disk_forcibly:
+      return "the disk is fuller than diskSpaceCleanForciblyRatio";
+    case DeleteReason::log_deleted:
+      return "the CommitLog has none of its messages any more";
+  }
+  return "";
+}
+
 MessageFilter::~MessageFilter() = default;
 ArrivalListener::~ArrivalListener() = default;
 FailureListener::~FailureListener() = default;

@@ -30,6 +30,21 @@ enum class DamagedLog : uint8_t {
   QUARANTINE,  // they are set aside, the rest is served
 };
 
+// When old files go: RocketMQ's rules and keys. All of it may change while the store runs.
+struct RetentionOptions {
+  int64_t file_reserved_ms = int64_t{72} * 3'600'000;  // fileReservedTime
+  uint32_t delete_hours = 1u << 4;                     // deleteWhen: bit h: in hour h, local time
+  uint32_t max_used_percent = 75;                      // diskMaxUsedSpaceRatio: above it, at any hour
+  uint32_t clean_forcibly_percent = 85;                // diskSpaceCleanForciblyRatio: above it, of any age
+  bool clean_forcibly = true;                          // cleanFileForciblyEnable
+  uint32_t first_clean_ms = 60'000;                    // after the start
+  uint32_t clean_interval_ms = 10'000;                 // cleanResourceInterval
+  uint32_t log_pause_ms = 100;             // deleteCommitLogFilesInterval: between two files of the log
+  uint32_t queue_pause_ms = 100;           // deleteConsumeQueueFilesInterval
+  uint32_t batch_max = 10;                 // deleteFileBatchMax: files of the log each time
+  uint32_t destroy_forcibly_ms = 120'000;  // destroyMapedFileIntervalForcibly: so long readers may hold one
+};
+
 struct StoreOptions {
   std::string root;                             // storePathRootDir
   std::string commit_log_dir;                   // storePathCommitLog; empty: <root>/commitlog
@@ -65,6 +80,7 @@ struct StoreOptions {
   uint32_t index_idle_ms = 10'000;       // slots of the index that nobody touched so long leave the memory
   // messageDelayLevel, from level 1 on: recovery makes the units of SCHEDULE_TOPIC_XXXX with it.
   std::vector<int64_t> delay_level_ms;
+  RetentionOptions retention;
 };
 
 // In RocketMQ's order: the numbers are not on the wire, the names are.
@@ -219,6 +235,23 @@ class ArrivalListener {
   virtual void on_arrival(const Arrival& a) = 0;  // on the store's loop; must not suspend, nor call put()
 };
 
+// Why a file went.
+enum class DeleteReason : uint8_t {
+  delete_when,    // older than fileReservedTime, in an hour of deleteWhen
+  disk_used,      // ... with more of the disk in use than diskMaxUsedSpaceRatio
+  manual,         // ... by DELETE_EXPIRED_COMMITLOG
+  disk_forcibly,  // of any age: more of the disk in use than diskSpaceCleanForciblyRatio
+  log_deleted,    // of a queue or the index: the log has nothing of it any more
+};
+const char* name_of(DeleteReason r);
+
+struct DeletedFile {
+  std::string_view path;
+  uint64_t bytes = 0;
+  int64_t age_ms = -1;  // of its newest message, of a file of the log only
+  DeleteReason reason = DeleteReason::delete_when;
+};
+
 // Told of what an operator should know. On the store's loop; must not suspend.
 class FailureListener {
  public:
@@ -229,6 +262,12 @@ class FailureListener {
   virtual void on_index_damaged(const char* reason) {}
   // Index files could not be read or written; that is tried again later, from the last good state.
   virtual void on_index_failed(const Error& e) {}
+  virtual void on_file_deleted(const DeletedFile& f) {}
+  // That file could not be deleted; tried again later.
+  virtual void on_delete_failed(std::string_view path, const Error& e) {}
+  // Once for each jump of the wall clock: files of the log look older than fileReservedTime only because it
+  // jumped forward by so much while the store was open. They stay until that time has really passed.
+  virtual void on_delete_held(int64_t clock_jump_ms) {}
 };
 
 // Told while the store opens. What was recovered, cut or found damaged is in stats().recovery after it.
@@ -292,6 +331,10 @@ struct StoreStats {
   uint64_t index_failures = 0;      // I/O errors
   uint64_t index_behind_bytes = 0;  // of the log, below the confirm offset, not indexed yet
   uint64_t checkpoints = 0;
+  uint64_t log_files_deleted = 0;
+  uint64_t queue_files_deleted = 0;
+  uint64_t index_files_deleted = 0;
+  uint64_t delete_failures = 0;
   uint64_t queues = 0;
   uint64_t unwritten_units = 0;  // dispatched, not yet in their ConsumeQueue file
   uint64_t memory_bytes = 0;     // log memory alive: tail, cache, and what extents hold beyond them

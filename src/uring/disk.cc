@@ -84,7 +84,8 @@ class SpaceJob final : public Offload::Job {
       error = errno;
       return;
     }
-    space.total_bytes = uint64_t{s.f_blocks} * s.f_frsize;
+    // As df does: what is kept for root counts neither as used nor as free.
+    space.total_bytes = (uint64_t{s.f_blocks} - s.f_bfree + s.f_bavail) * s.f_frsize;
     space.free_bytes = uint64_t{s.f_bavail} * s.f_frsize;
   }
   int error = 0;

@@ -62,8 +62,8 @@ struct DirEntry {
 };
 
 struct DiskSpace {
-  uint64_t total_bytes = 0;
-  uint64_t free_bytes = 0;  // for us (f_bavail)
+  uint64_t total_bytes = 0;  // used and free
+  uint64_t free_bytes = 0;   // for us (f_bavail)
 };
 
 class Disk {

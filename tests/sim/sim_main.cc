@@ -2,8 +2,8 @@
 //   sim [SEED]                   200 seeds, or that one
 //   sim --seeds N [--first S]    N seeds from S on (1)
 //   sim --seed S [-v]            one seed; -v shows every event
-//   sim --every-point [--flush sync|async] [--workload W] [--nested]
-//                                a small workload, crashed at every point
+//   sim --every-point [--flush sync|async] [--workload W] [--deletes] [--nested]
+//                                a small workload, crashed at every point; --deletes: under retention
 //   sim --point P [...]          at that one
 // Ends with 1 when a check failed; the command that repeats it is printed with each failure.
 #include <charconv>
@@ -56,6 +56,8 @@ Arguments parse(char** arg) {
       take(a.point_case.seed);
     else if (s == "--every-point")
       a.every_point = true;
+    else if (s == "--deletes")
+      a.point_case.deletes = true;
     else if (s == "--nested")
       a.point_case.nested = PointCase::Nested::all;
     else if (s == "-v")
@@ -115,10 +117,10 @@ int main(int, char** argv) {
   using namespace rmq::sim;
   Arguments a = parse(argv + 1);
   if (a.bad) {
-    std::fprintf(
-        stderr,
-        "usage: sim [SEED | --seed S | --seeds N [--first S]] [-v]\n"
-        "       sim --every-point | --point P [--flush sync|async] [--workload W] [--nested] [-v]\n");
+    std::fprintf(stderr,
+                 "usage: sim [SEED | --seed S | --seeds N [--first S]] [-v]\n"
+                 "       sim --every-point | --point P [--flush sync|async] [--workload W] [--deletes] "
+                 "[--nested] [-v]\n");
     return 2;
   }
   if (a.every_point || a.point) return run_points(a.point_case, a.point);

@@ -23,14 +23,21 @@ LifePlan small_life(const PointCase& c) {
   LifePlan p;
   p.seed = c.seed;
   p.store = small_store(c.flush);
+  if (c.deletes) {
+    p.store.commit_log_file_bytes = 32u << 10;
+    p.store.consume_queue_file_units = 4;
+    add_retention(p.store, 5, false);
+  }
   p.disk.slow_per_million = 0;
   return p;
 }
 
 LifePlan workload_of(const PointCase& c) {
   LifePlan p = small_life(c);
+  if (c.deletes) add_retention(p.store, 5, true);
   p.producers = 4;
-  p.calls_per_producer = 7;
+  p.calls_per_producer = c.deletes ? 10 : 7;
+  if (c.deletes) p.pause_ns_max = 6 * ns_per_ms;
   p.consumers = 1;
   p.body_bytes_max = 20'000;
   p.end = c.point == 0 ? End::shutdown : End::power_cut;
@@ -94,6 +101,7 @@ void check_image(const PointCase& c, const Model& model, const DiskImage& image,
   if (nested) check_nested(c, model, image, first.life.dump, first.life.open_points, errors);
 
   p.end = End::shutdown;
+  p.check_leftovers = c.deletes;
   Reopened second = reopen(c, first.model, first.life.images[0], p);
   add(errors, "second recovery", second.life.errors);
   if (second.life.dump != first.life.dump)
@@ -129,8 +137,8 @@ uint64_t count_points(const PointCase& c) {
 
 std::string command_of(const PointCase& c) {
   return std::string("./dev sim --flush ") + flag_of(c.flush) + " --workload " + std::to_string(c.seed) +
-         " --point " + std::to_string(c.point) + (c.nested != PointCase::Nested::none ? " --nested" : "") +
-         " -v";
+         " --point " + std::to_string(c.point) + (c.deletes ? " --deletes" : "") +
+         (c.nested != PointCase::Nested::none ? " --nested" : "") + " -v";
 }
 
 Errors check_point(const PointCase& c) {
@@ -171,6 +179,7 @@ store::StoreOptions random_store(SimRandom& r) {
   o.index_entries = entries[r.below(4)];
   o.index_idle_ms = static_cast<uint32_t>(1 + r.below(50));
   o.index_safe = r.below(4) == 0;
+  add_retention(o, r.between(0, 60), r.below(3) == 0);
   return o;
 }
 
@@ -248,6 +257,8 @@ LifePlan last_life(SimRandom& r, const store::StoreOptions& o, bool verbose) {
   LifePlan p;
   p.seed = r.next();
   p.store = o;
+  add_retention(p.store, o.retention.file_reserved_ms, false);
+  p.check_leftovers = true;
   p.loop.verbose = verbose;
   p.end = End::shutdown;
   p.fates = {CrashFate::all_lost(1)};

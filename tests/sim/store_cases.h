@@ -11,7 +11,8 @@ namespace rmq::sim {
 struct PointCase {
   store::FlushDiskType flush = store::FlushDiskType::SYNC_FLUSH;
   uint64_t seed = 1;
-  uint64_t point = 0;  // of the workload, from 1; 0: the workload runs to its end and stops in order
+  bool deletes = false;  // retention runs beside the workload
+  uint64_t point = 0;    // of the workload, from 1; 0: the workload runs to its end and stops in order
   // Crash also at every point of the recovery: for one of the fates, or for all (much more work).
   enum class Nested : uint8_t { none, one, all } nested = Nested::none;
   bool verbose = false;

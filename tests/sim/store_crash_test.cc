@@ -18,8 +18,8 @@ std::string text_of(const Errors& errors) {
 }
 
 // Every point; some with a crash at every point of the recovery as well.
-void every_point(FlushDiskType flush, uint64_t seed) {
-  PointCase c{.flush = flush, .seed = seed};
+void every_point(FlushDiskType flush, uint64_t seed, bool deletes = false) {
+  PointCase c{.flush = flush, .seed = seed, .deletes = deletes};
   const uint64_t points = count_points(c);
   ASSERT_GT(points, 100u) << "the workload does too little";
   int failures = 0;
@@ -36,6 +36,13 @@ TEST(EveryPoint, SyncFlush) {
 }
 TEST(EveryPoint, AsyncFlush) {
   every_point(FlushDiskType::ASYNC_FLUSH, 2);
+}
+
+TEST(Deletes, EveryPointSyncFlush) {
+  every_point(FlushDiskType::SYNC_FLUSH, 4, true);
+}
+TEST(Deletes, EveryPointAsyncFlush) {
+  every_point(FlushDiskType::ASYNC_FLUSH, 5, true);
 }
 
 // The oracle sees what it must: a disk that lies about stable storage loses acknowledged messages.

@@ -66,6 +66,7 @@ void note_answer(Life& l, Message& m, PutMessageStatus status, int64_t physical,
 Task<void> put_one(Life& l) {
   bool wait = l.random.below(5) != 0;
   Message& m = l.model.make(l.plan.body_bytes_max);
+  m.put_ns = l.loop.now_ns();
   auto r = co_await l.store->put(m.in(), wait);
   if (l.counts()) note_answer(l, m, r.status, r.physical_offset, r.queue_offset, wait);
 }
@@ -82,6 +83,7 @@ Task<void> put_several(Life& l) {
       m.queue_id = batch[0]->queue_id;
     }
     m.sys_flag = 0;
+    m.put_ns = l.loop.now_ns();
     batch.push_back(&m);
   }
   for (Message* m : batch) in.push_back(m->in());
@@ -170,6 +172,44 @@ Task<void> check_opened(Life& l) {
   l.result.open_points = l.disk.points();
 }
 
+Task<void> check_queue_files(Life& l, const std::string& topic, const std::string& id) {
+  auto files = co_await l.disk.list(l.plan.store.root + "/consumequeue/" + topic + "/" + id);
+  const std::string queue = topic + " " + id;
+  if (!files || files->empty()) {
+    l.error("no files of queue " + queue);
+    co_return;
+  }
+  uint64_t first = 0;
+  store::parse_file_name_20(files->front().name, first);
+  const int64_t end = static_cast<int64_t>(first / store::unit_bytes) + l.plan.store.consume_queue_file_units;
+  const int64_t min = l.store->min_offset(topic, std::stoi(id));
+  if (min < 0) l.error("files of queue " + queue + ", which is not there");
+  if (files->size() > 1 && end <= min)
+    l.error("queue " + queue + " begins at " + std::to_string(min) + ", but has a file up to " +
+            std::to_string(end));
+}
+
+// What was deleted before the last end, in part or whole, is gone some rounds later.
+Task<void> check_leftovers(Life& l) {
+  co_await sleep_for(ns_per_s);
+  auto logs = co_await l.disk.list(l.plan.store.root + "/commitlog");
+  auto topics = co_await l.disk.list(l.plan.store.root + "/consumequeue");
+  if (!logs || !topics) co_return l.error("the store's directories cannot be listed");
+  uint64_t at = static_cast<uint64_t>(l.store->min_physical_offset());
+  for (const DirEntry& e : *logs) {
+    if (e.name != store::file_name_20(at)) l.error("the log has a file " + e.name);
+    at += l.plan.store.commit_log_file_bytes;
+  }
+  for (const DirEntry& t : *topics) {
+    auto ids = co_await l.disk.list(l.plan.store.root + "/consumequeue/" + t.name);
+    if (!ids || ids->empty()) {
+      l.error("a directory without queues: " + t.name);
+      continue;
+    }
+    for (const DirEntry& id : *ids) co_await check_queue_files(l, t.name, id.name);
+  }
+}
+
 Task<void> whole_life(Life& l) {
   std::string damage;
   Progress progress(damage);
@@ -181,6 +221,7 @@ Task<void> whole_life(Life& l) {
   }
   l.store = opened->get();
   co_await check_opened(l);
+  if (l.result.opened && l.plan.check_leftovers) co_await check_leftovers(l);
   if (l.result.opened) co_await work(l);
   l.result.crashed = l.disk.crashed();
   if (l.plan.end != LifePlan::End::shutdown) l.disk.crash_now();
@@ -208,6 +249,7 @@ LifeResult live(Model& model, Machine from, const LifePlan& plan) {
     disk = std::make_unique<SimDisk>(loop, plan.disk, from.image);
   Life l{model, plan, loop, *disk, result, SimRandom(plan.seed ^ 0x11fe)};
   loop.run(whole_life(l));
+  model.grow_old(loop.now_ns(), plan.store.retention.file_reserved_ms);
   result.points = disk->points();
   result.trace_hash = loop.trace_hash();
   result.disk = disk->counters();
@@ -240,6 +282,18 @@ store::StoreOptions small_store(store::FlushDiskType flush) {
   o.index_entries = 24;
   o.index_idle_ms = 4;
   return o;
+}
+
+void add_retention(store::StoreOptions& o, int64_t reserved_ms, bool deletes) {
+  o.retention.file_reserved_ms = reserved_ms;
+  o.retention.delete_hours = deletes ? 0xffffff : 0;
+  o.retention.clean_forcibly = false;
+  o.retention.max_used_percent = 100;
+  o.retention.first_clean_ms = 2;
+  o.retention.clean_interval_ms = 3;
+  o.retention.log_pause_ms = 1;
+  o.retention.queue_pause_ms = 0;
+  o.retention.destroy_forcibly_ms = 20;
 }
 
 }  // namespace rmq::sim

@@ -23,6 +23,7 @@ struct LifePlan {
   uint32_t consumers = 0;
   size_t body_bytes_max = 0;
   int64_t pause_ns_max = 2 * ns_per_ms;  // of a producer between its calls
+  bool check_leftovers = false;          // once it is open: deleted files have left nothing behind
   bool may_fail = false;                 // faults are planned: the store may refuse to open or to go on
   End end = End::power_cut;
   std::vector<CrashFate> fates;  // images of the end that are wanted; not for process_kill
@@ -54,5 +55,7 @@ LifeResult live(Model& model, Machine from, const LifePlan& plan);
 
 // Small files and short intervals, so that a hundred messages meet everything.
 store::StoreOptions small_store(store::FlushDiskType flush);
+// Retention looks every few milliseconds; with `deletes` also at the log, else only at what points into it.
+void add_retention(store::StoreOptions& o, int64_t reserved_ms, bool deletes);
 
 }  // namespace rmq::sim

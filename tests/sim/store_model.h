@@ -10,6 +10,7 @@
 //   then on the message is what was found.
 // - The log holds messages in the order of the calls, each once, nothing that was never put, and nothing
 //   that an earlier recovery had already found missing.
+// - Retention may have taken files from the log's front, whose messages are older than fileReservedTime.
 // - Each ConsumeQueue has exactly the units that the log implies, dense from its first offset, and a pull
 //   from there gives the log's bytes.
 #pragma once
@@ -37,6 +38,8 @@ struct Message {
   bool acknowledged = false;                        // PUT_OK of a put that waited
   bool seen = false;                                // a consumer got it
   bool gone = false;                                // refused, or not there after a recovery
+  int64_t put_ns = -1;                              // when it was put in this life, by its monotonic clock
+  bool old = false;                                 // retention may have deleted it
 
   bool has_unit() const;  // half and rolled-back messages of transactions have none
   store::MessageIn in() const;
@@ -68,6 +71,8 @@ struct Model {
   Message& make(size_t body_bytes_max);
   // A new life begins: `dump` is what there is now; it has to stay.
   void settle(const Dump& dump);
+  // A life ends: of what was put in it, retention may have taken what is that old.
+  void grow_old(int64_t now_ns, int64_t reserved_ms);
 
   SimRandom random;
   uint64_t seed;

@@ -177,6 +177,7 @@ void Broker::closed(const std::shared_ptr<Connection>& c) {
 void Broker::apply_config() {
   config_version.next(wall_ms());
   store.set_max_message_bytes(static_cast<uint32_t>(config.maxMessageSize));
+  store.set_retention(retention_options_of(config));
   log_set_level(log_level_of(config.logLevel));
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "daemon/broker/handlers.h"
+#include "daemon/broker_config.h"
 #include "daemon/java_properties.h"
 #include "proto/codes.h"
 #include "proto/record.h"
@@ -141,6 +142,10 @@ void update_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
     std::string wrong = config_set(table, next, key, value);
     if (!wrong.empty()) return r.reply(ResponseCode::INVALID_PARAMETER, wrong);
   }
+  if (!hours_of(next.deleteWhen))
+    return r.reply(
+        ResponseCode::INVALID_PARAMETER,
+        fmt::format("'deleteWhen' must be hours from 0 to 23 separated by ';', not '{}'", next.deleteWhen));
   for (const auto& k : table) {
     std::string was = config_get(k, b.config), is = config_get(k, next);
     if (was != is)

@@ -551,34 +551,6 @@ TEST(Index, AnErrorOfItsFilesHoldsUpNobody) {
   }
 }
 
-TEST(Index, DeleteBefore) {
-  SmallIndex m;
-  m.run([](Ctx& c) -> Task<void> {
-    co_await sixty_messages(c);
-    std::string found = co_await find(c, "T", "u0");
-    EXPECT_EQ(found, "m0");
-    auto offset = co_await c.store->queue_unit("T", 0, 10);  // message 30
-    CO_ASSERT(offset.has_value());
-    auto deleted = co_await c.store->delete_index_before(offset->physical_offset);
-    EXPECT_TRUE(deleted);
-    found = co_await find(c, "T", "u0");
-    EXPECT_EQ(found, "") << "its file is gone";
-    found = co_await find(c, "T", "u30");
-    EXPECT_EQ(found, "m30");
-    deleted = co_await c.store->delete_index_before(INT64_MAX);
-    EXPECT_TRUE(deleted);
-    found = co_await find(c, "T", "u59");
-    EXPECT_EQ(found, "m59") << "the newest file stays";
-  });
-  EXPECT_EQ(index_files(m).size(), 1u);
-  m.run([](Ctx& c) -> Task<void> {
-    hear(c);
-    std::string found = co_await find(c, "T", "u59");
-    EXPECT_EQ(found, "m59");
-  });
-  EXPECT_TRUE(told.damaged.empty());
-}
-
 TEST(Index, StateOfManyFiles) {
   IndexState s;
   s.clean = true;
