@@ -24,9 +24,9 @@ LifePlan small_life(const PointCase& c) {
   p.seed = c.seed;
   p.store = small_store(c.flush);
   if (c.deletes) {
-    p.store.commit_log_file_bytes = 32u << 10;
+    p.store.commit_log_file_bytes = 16u << 10;
     p.store.consume_queue_file_units = 4;
-    add_retention(p.store, 5, false);
+    add_retention(p.store, 3, false);
   }
   p.disk.slow_per_million = 0;
   return p;
@@ -34,12 +34,12 @@ LifePlan small_life(const PointCase& c) {
 
 LifePlan workload_of(const PointCase& c) {
   LifePlan p = small_life(c);
-  if (c.deletes) add_retention(p.store, 5, true);
+  if (c.deletes) add_retention(p.store, 3, true);
   p.producers = 4;
-  p.calls_per_producer = c.deletes ? 10 : 7;
-  if (c.deletes) p.pause_ns_max = 6 * ns_per_ms;
+  p.calls_per_producer = c.deletes ? 12 : 7;
+  if (c.deletes) p.pause_ns_max = 40 * ns_per_ms;
   p.consumers = 1;
-  p.body_bytes_max = 20'000;
+  p.body_bytes_max = c.deletes ? 9'000 : 20'000;
   p.end = c.point == 0 ? End::shutdown : End::power_cut;
   p.disk.crash_at = c.point;
   p.disk.dropped_syncs = c.dropped_syncs;
@@ -133,6 +133,13 @@ uint64_t count_points(const PointCase& c) {
   whole.point = 0;
   Model model(c.seed);
   return live(model, {}, workload_of(whole)).points;
+}
+
+uint64_t count_deleted(const PointCase& c) {
+  PointCase whole = c;
+  whole.point = 0;
+  Model model(c.seed);
+  return live(model, {}, workload_of(whole)).log_files_deleted;
 }
 
 std::string command_of(const PointCase& c) {

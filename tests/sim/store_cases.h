@@ -21,6 +21,8 @@ struct PointCase {
 
 // The number of crash points of the workload without a crash.
 uint64_t count_points(const PointCase& c);
+// Files of the log that retention takes then.
+uint64_t count_deleted(const PointCase& c);
 // Empty: all is well.
 Errors check_point(const PointCase& c);
 std::string command_of(const PointCase& c);

@@ -22,6 +22,9 @@ void every_point(FlushDiskType flush, uint64_t seed, bool deletes = false) {
   PointCase c{.flush = flush, .seed = seed, .deletes = deletes};
   const uint64_t points = count_points(c);
   ASSERT_GT(points, 100u) << "the workload does too little";
+  if (deletes) {
+    ASSERT_GE(count_deleted(c), 2u) << "retention does too little";
+  }
   int failures = 0;
   for (c.point = 0; c.point <= points && failures < 3; c.point++) {
     c.nested = c.point % 40 == 7 ? PointCase::Nested::one : PointCase::Nested::none;

@@ -213,7 +213,9 @@ Task<void> check_leftovers(Life& l) {
 Task<void> whole_life(Life& l) {
   std::string damage;
   Progress progress(damage);
-  auto opened = co_await MessageStore::open(l.disk, l.plan.store, &progress);
+  store::StoreOptions options = l.plan.store;
+  options.retention.delete_hours = 0;  // nothing goes while it is compared with the model
+  auto opened = co_await MessageStore::open(l.disk, options, &progress);
   if (!opened) {
     if (l.counts() && !l.plan.may_fail) l.error("open: " + to_string(opened.error()) + damage);
     l.disk.crash_now();
@@ -222,8 +224,10 @@ Task<void> whole_life(Life& l) {
   l.store = opened->get();
   co_await check_opened(l);
   if (l.result.opened && l.plan.check_leftovers) co_await check_leftovers(l);
+  l.store->set_retention(l.plan.store.retention);
   if (l.result.opened) co_await work(l);
   l.result.crashed = l.disk.crashed();
+  l.result.log_files_deleted = l.store->stats().log_files_deleted;
   if (l.plan.end != LifePlan::End::shutdown) l.disk.crash_now();
   co_await l.store->shutdown();
   l.disk.crash_now();

@@ -44,6 +44,7 @@ struct LifeResult {
   Dump dump;                 // when opened
   uint64_t points = 0;       // crash points of the disk that were passed
   uint64_t open_points = 0;  // of them before the store was open
+  uint64_t log_files_deleted = 0;
   uint64_t trace_hash = 0;
   std::vector<DiskImage> images;   // one per fate
   std::optional<DiskState> state;  // process_kill
