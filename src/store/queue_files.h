@@ -42,8 +42,10 @@ class QueueFiles {
   // everything above is removed from the files. Queues that make no sense are removed: the caller compares
   // the table's sums with the checkpoint and rebuilds.
   Task<Result<void>> load(int64_t limit, int64_t log_min, bool cut);
-  Task<Result<void>> remove_all();  // files and table
-  Task<Result<bool>> any();         // whether there is anything in the directory
+  // Files and table, but queues whose units all lie below `log_min`: the log cannot say any more where they
+  // end.
+  Task<Result<void>> remove_all(int64_t log_min);
+  Task<Result<bool>> any();  // whether there is anything in the directory
   Task<Result<void>> remove_queue(ConsumeQueue& q);
 
   // --- writing
@@ -61,6 +63,8 @@ class QueueFiles {
   // come back later.
   Task<Result<bool>> sync_all();
   Task<Result<void>> delete_topic(std::string topic, std::vector<QueueRef> queues);
+  // A queue that has left the table.
+  Task<Result<void>> delete_queue(QueueRef q);
   void trim_idle(int64_t now_ns);
   Task<void> close();
 

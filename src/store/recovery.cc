@@ -280,7 +280,15 @@ Task<Result<void>> Recovery::rebuild_all() {
   stats_.recovery.queues_rebuilt = true;
   from_ = pos_ = log_.segments().first_base();
   stats_.recovery.records = 0;
-  co_return co_await files_.remove_all();
+  CO_TRY(co_await files_.remove_all(static_cast<int64_t>(from_)));
+  if (own_ == nullptr) co_return Result<void>();
+  // The old checkpoint must not vouch for units that are made again and not safe yet.
+  OwnCheckpoint c = *own_;
+  c.clean = false;
+  c.queues_durable = static_cast<int64_t>(from_);
+  c.queue_count = table_.used_queue_count();
+  c.queue_units = table_.units_total();
+  co_return co_await checkpoint_.save(c, checkpoint_.java().value_or(JavaCheckpoint{}));
 }
 
 Task<Result<void>> Recovery::load_own() {
@@ -318,6 +326,8 @@ Task<Result<void>> Recovery::load_queues() {
     stats_.recovery.clean = true;
     co_return co_await load_java();
   }
+  // Only for queues of which the log has nothing any more.
+  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false));
   co_return co_await rebuild_all();
 }
 
@@ -474,7 +484,7 @@ Task<Result<Recovery::Outcome>> Recovery::recover() {
       co_return fail(Errc::corrupt, "there are no commitlog files, but the checkpoint knows of some");
     stats_.recovery.clean = true;
     CO_TRY_VAR(queues, co_await files_.any());
-    if (queues) CO_TRY(co_await files_.remove_all());
+    if (queues) CO_TRY(co_await files_.remove_all(0));
     co_return out;
   }
   CO_TRY(co_await load_queues());

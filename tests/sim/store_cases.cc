@@ -77,7 +77,9 @@ void check_nested(const PointCase& c, const Model& model, const DiskImage& image
       LifePlan q = small_life(c);
       Reopened again = reopen(c, cut.model, i, q);
       add(errors, where + ", next one", again.life.errors);
-      if (again.life.dump != expected) errors.push_back(where + ": the next one finds something else");
+      if (again.life.dump != expected)
+        errors.push_back(where +
+                         ": the next one finds something else: " + difference(again.life.dump, expected));
       if (!errors.empty()) return;
     }
   }
@@ -105,7 +107,8 @@ void check_image(const PointCase& c, const Model& model, const DiskImage& image,
   Reopened second = reopen(c, first.model, first.life.images[0], p);
   add(errors, "second recovery", second.life.errors);
   if (second.life.dump != first.life.dump)
-    errors.push_back("a second recovery finds something else than the first");
+    errors.push_back("a second recovery finds something else than the first: " +
+                     difference(second.life.dump, first.life.dump));
   Reopened third = reopen(c, second.model, second.life.images[0], p);
   add(errors, "after a stop in order", third.life.errors);
   if (third.life.dump != first.life.dump) errors.push_back("a stop in order changes what is there");

@@ -340,6 +340,26 @@ void check_recovered(const Model& model, const Dump& dump, Errors& errors) {
   }
 }
 
+namespace {
+std::string text_of(const QueueDump& q) {
+  return q.topic + " " + std::to_string(q.queue_id) + " from " + std::to_string(q.min_offset) + " to " +
+         std::to_string(q.max_offset);
+}
+}  // namespace
+
+std::string difference(const Dump& is, const Dump& was) {
+  if (is.min_physical != was.min_physical || is.max_physical != was.max_physical)
+    return "the log is from " + std::to_string(is.min_physical) + " to " + std::to_string(is.max_physical) +
+           ", was from " + std::to_string(was.min_physical) + " to " + std::to_string(was.max_physical);
+  if (is.log != was.log) return "the log has other bytes";
+  for (const QueueDump& q : was.queues)
+    if (std::find(is.queues.begin(), is.queues.end(), q) == is.queues.end()) return "there was " + text_of(q);
+  for (const QueueDump& q : is.queues)
+    if (std::find(was.queues.begin(), was.queues.end(), q) == was.queues.end())
+      return "there was no " + text_of(q);
+  return "nothing";
+}
+
 void Model::grow_old(int64_t now_ns, int64_t reserved_ms) {
   for (Message& m : messages) {
     if (m.put_ns < 0) continue;

@@ -61,6 +61,9 @@ struct Dump {
   bool operator==(const Dump&) const = default;
 };
 
+// The first thing in which they differ, for a person.
+std::string difference(const Dump& is, const Dump& was);
+
 // What happened to the machine since the store was last open.
 enum class Since : uint8_t { nothing, process_killed, power_cut };
 
