@@ -35,6 +35,9 @@ struct MessageId {
   X(store_queue_file_deleted, "3a6d1f0be2e94c0f9d0a7c1a5b7e0222", "store-queue-file-deleted")           \
   X(store_delete_failed,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0223", "store-delete-failed")                   \
   X(store_delete_held,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0224", "store-delete-held")                     \
+  X(store_disk_full,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0225", "store-disk-full")                       \
+  X(store_disk_writable,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0226", "store-disk-writable")                   \
+  X(config_file_written,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0227", "config-file-written")                   \
   X(peer_malformed_frame,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0301", "peer-malformed-frame")                  \
   X(peer_limit,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0302", "peer-limit")                            \
   X(peer_idle,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0303", "peer-idle")                             \
@@ -51,6 +54,8 @@ struct MessageId {
   X(dedup_full,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0506", "dedup-full")                            \
   X(config_useless,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0505", "config-useless")                        \
   X(transaction_given_up,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0504", "transaction-given-up")                  \
+  X(clean_requested,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0521", "clean-requested")                       \
+  X(queue_dropped,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0522", "queue-dropped")                         \
   X(log_lines_lost,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0601", "log-lines-lost")
 // clang-format on
 

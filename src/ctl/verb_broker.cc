@@ -130,6 +130,19 @@ Outcome<void> config_set(Context& c) {
   return {};
 }
 
+template <class Command>
+Outcome<void> ask_to_clean(Context& c) {
+  TRY_VAR(brokers, c.target_brokers());
+  Table t({{"BROKER", "brokerName"}, {"RESULT", "result"}});
+  for (const BrokerNode& b : brokers) {
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    TRY(channel->ask<Command>({}));
+    t.add({Cell::text(b.name.empty() ? b.address : b.name), Cell::text("done")});
+  }
+  c.print_table(t);
+  return {};
+}
+
 constexpr OptionSpec broker_options[] = {
     {"-b,--broker", "NAME|HOST:PORT", &Options::broker,
      "this broker; with an address no name server is asked"},
@@ -150,6 +163,18 @@ constexpr Verb verbs[] = {
      "the "
      "protocol reports success then.",
      "updateBrokerConfig", "-k -v"},
+    {"broker delete-expired", "", 0, 0, broker_options, ask_to_clean<proto::DeleteExpiredCommitlog>,
+     "delete old CommitLog files now",
+     "Files whose messages are all older than fileReservedTime are deleted at any hour, not only at those of "
+     "deleteWhen. The broker begins at once and goes on in the background.",
+     "deleteExpiredCommitLog", ""},
+    {"broker clean-queues", "", 0, 0, broker_options, ask_to_clean<proto::CleanExpiredConsumequeue>,
+     "take away queues of which no message is left",
+     "What is sent to such a queue afterwards has offsets from 0 on; groups that consumed it are set back to "
+     "0.",
+     "cleanExpiredCQ", ""},
+    {"broker clean-topics", "", 0, 0, broker_options, ask_to_clean<proto::CleanUnusedTopic>,
+     "take away the queues of topics that do not exist any more", which_broker, "cleanUnusedTopic", ""},
 };
 
 }  // namespace

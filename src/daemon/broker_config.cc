@@ -156,6 +156,8 @@ store::RetentionOptions retention_options_of(const BrokerConfig& c) {
   o.max_used_percent = static_cast<uint32_t>(c.diskMaxUsedSpaceRatio);
   o.clean_forcibly_percent = static_cast<uint32_t>(c.diskSpaceCleanForciblyRatio);
   o.clean_forcibly = c.cleanFileForciblyEnable;
+  o.warning_percent = static_cast<uint32_t>(c.diskSpaceWarningLevelRatio);
+  o.reserved_bytes = static_cast<uint64_t>(c.diskReservedBytes);
   o.clean_interval_ms = static_cast<uint32_t>(c.cleanResourceInterval);
   o.log_pause_ms = static_cast<uint32_t>(c.deleteCommitLogFilesInterval);
   o.queue_pause_ms = static_cast<uint32_t>(c.deleteConsumeQueueFilesInterval);

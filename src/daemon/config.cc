@@ -151,6 +151,23 @@ const ConfigKey<B> broker_keys[] = {
      0,
      {},
      true},
+    {"diskSpaceWarningLevelRatio",
+     &B::diskSpaceWarningLevelRatio,
+     "Per cent of the disk in use above which producers are refused (SERVICE_NOT_AVAILABLE) until it is "
+     "below. Pulls, offset commits, administration and what consumers give back go on.",
+     1,
+     100,
+     {},
+     true},
+    {"diskReservedBytes",
+     &B::diskReservedBytes,
+     "The same as an amount: with less free on the disk, producers are refused. The next CommitLog file "
+     "(mappedFileSizeCommitLog bytes) is only made when this much stays free beside it. It must hold what "
+     "goes on in the meantime: ConsumeQueue files, offsets, configuration. 0: no reserve.",
+     0,
+     1125899906842624,
+     {},
+     true},
     {"cleanResourceInterval",
      &B::cleanResourceInterval,
      "Milliseconds between two looks for files to delete. The first one comes a minute after the start.",

@@ -45,6 +45,8 @@ struct BrokerConfig {
   int64_t diskMaxUsedSpaceRatio = 75;
   int64_t diskSpaceCleanForciblyRatio = 85;
   bool cleanFileForciblyEnable = true;
+  int64_t diskSpaceWarningLevelRatio = 90;
+  int64_t diskReservedBytes = 256 << 20;
   int64_t cleanResourceInterval = 10'000;
   int64_t deleteCommitLogFilesInterval = 100;
   int64_t deleteConsumeQueueFilesInterval = 100;

@@ -82,6 +82,17 @@ class StopOnFailure : public store::FailureListener {
     log(LogLevel::notice, ids::store_file_deleted, "a file of the CommitLog was deleted",
         {{"FILE", f.path}, {"BYTES", bytes}, {"AGE_SECONDS", age}, {"REASON", store::name_of(f.reason)}});
   }
+  void on_disk_full(const store::DiskShortage& s, std::string_view reason) override {
+    log(LogLevel::error, ids::store_disk_full, "the disk is full: producers are refused, all else goes on",
+        {{"MOUNT_POINT", s.mount_point},
+         {"FREE_BYTES", std::to_string(s.free_bytes)},
+         {"LIMIT_BYTES", std::to_string(s.limit_bytes)},
+         {"REASON", reason}});
+  }
+  void on_disk_writable(std::string_view mount_point, uint64_t free_bytes) override {
+    log(LogLevel::notice, ids::store_disk_writable, "the disk has room again: producers are served",
+        {{"MOUNT_POINT", mount_point}, {"FREE_BYTES", std::to_string(free_bytes)}});
+  }
   void on_delete_failed(std::string_view path, const Error& e) override {
     log(LogLevel::error, ids::store_delete_failed, "an old file cannot be deleted: it is tried again",
         {{"FILE", path}, {"REASON", to_string(e)}});

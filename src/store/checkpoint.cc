@@ -75,6 +75,8 @@ Task<Result<void>> CheckpointFiles::mark_running() {
   iovec v{const_cast<char*>(own_abort_text.data()), own_abort_text.size()};
   auto r = co_await (*f)->write(0, std::span(&v, 1), Durability::on_media);
   co_await (*f)->close();
+  // That it is there is what counts most: a store on a full disk must come up, for its consumers.
+  if (!r && r.error().code == Errc::no_space) r = {};
   if (r) r = co_await disk_.sync_dir(root_);
   co_return r;
 }

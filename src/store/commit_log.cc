@@ -89,13 +89,15 @@ void CommitLog::fail_log(const Error& e) {
 
 // ---- appending ---------------------------------------------------------------------------------------
 
-CommitLog::Room CommitLog::room_for(size_t bytes) {
+CommitLog::Room CommitLog::room_for(size_t bytes, bool urgent) {
   if (append_ != written_ && append_ - written_ + bytes > options_.unflushed_bytes_max) return Room::wait;
   bool fits = append_ + bytes + proto::blank_record_bytes <= file_end_;
   if (fits || segments_.end_base() > file_end_) return Room::ok;
   want_next_file_ = true;
+  want_urgently_ = want_urgently_ || urgent;
   prepare_work_.set();
-  return no_next_file_ ? Room::no_file : Room::wait;
+  if (next_file_ == Room::no_space) owner_.log_stuck(true);
+  return urgent && !tried_urgently_ ? Room::wait : next_file_;
 }
 
 LogMemory& CommitLog::tail_memory(uint64_t physical) {
@@ -126,7 +128,7 @@ void CommitLog::seal_file(uint64_t file_end) {
   append_ = file_end;
   append_segment_ = segments_.find(append_);
   file_end_ = append_ + segments_.file_bytes();
-  want_next_file_ = false;
+  want_next_file_ = want_urgently_ = false;
   prepare_at_ = 0;  // what is to be prepared was planned for the file that is full now
 }
 
@@ -285,11 +287,16 @@ void CommitLog::plan_prepare() {
 }
 
 Task<void> CommitLog::create_next() {
-  auto r = co_await segments_.create(file_end_);
-  no_next_file_ = !r;
+  const bool urgent = want_urgently_;
+  bool may = co_await owner_.log_may_grow(urgent);
+  Result<void> r = may ? Result<void>() : fail(Errc::no_space, "the reserve of the disk");
+  if (may) r = co_await segments_.create(file_end_);
+  next_file_ = r ? Room::wait : r.error().code == Errc::no_space ? Room::no_space : Room::no_file;
+  tried_urgently_ = urgent && !r;
+  if (r) owner_.log_stuck(false);
   owner_.log_advanced();
   if (!r) {
-    bool stopped = co_await stop_.wait_for(ns_per_s);  // full disk, most likely: it may get better
+    bool stopped = co_await stop_.wait_for(ns_per_s);  // a full disk may get better
     (void)stopped;
   }
 }

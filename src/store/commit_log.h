@@ -33,6 +33,10 @@ class LogOwner {
   virtual ~LogOwner();
   virtual void log_advanced() = 0;              // written, flushed or the room for appends has changed
   virtual void log_failed(const Error& e) = 0;  // final
+  // Whether the next file may be made: the disk has room for it. `urgent`: also from the reserve.
+  virtual Task<bool> log_may_grow(bool urgent) = 0;
+  // Somebody needed the next file and it could not be had for want of room; or it is there now.
+  virtual void log_stuck(bool stuck) = 0;
 };
 
 class CommitLog {
@@ -49,8 +53,8 @@ class CommitLog {
   Task<void> close();
 
   // --- appending
-  enum class Room : uint8_t { ok, wait, no_file };
-  Room room_for(size_t bytes);
+  enum class Room : uint8_t { ok, wait, no_space, no_file };
+  Room room_for(size_t bytes, bool urgent);
   // Begins a run of records of `bytes` in total, contiguous in one file (ends the current file when they do
   // not fit). Returns their physical offset. Only when room_for() says ok.
   int64_t open_run(size_t bytes);
@@ -123,7 +127,9 @@ class CommitLog {
   uint64_t prepare_at_ = 0;  // appending beyond this wakes prepare_loop
   std::shared_ptr<Segment> append_segment_;
   bool want_next_file_ = false;  // somebody waits for it
-  bool no_next_file_ = false;    // the last try to create one failed
+  bool want_urgently_ = false;   // ... who may use the reserve of the disk
+  Room next_file_ = Room::wait;  // how the last try to create one has ended: wait, no_space or no_file
+  bool tried_urgently_ = false;  // ... which was allowed to use the reserve
   bool failed_ = false;
   bool stopping_ = false;
 

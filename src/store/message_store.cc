@@ -68,6 +68,7 @@ StoreOptions completed(StoreOptions o) {
 MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
     : disk_(disk),
       options_(completed(std::move(o))),
+      disk_watch_(disk, options_),
       queue_files_(disk, options_, stats_, table_),
       checkpoint_files_(disk, options_.root),
       log_(disk, options_, stats_, *this),
@@ -136,6 +137,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   Result<void> begun = co_await begin_log(out.end, out.zeroed_to, out.last_store_timestamp_ms);
   co_await syncs.join();
   for (const Result<void>& r : {begun, marked, parents}) CO_TRY(r);
+  co_await disk_watch_.start(own_tasks_);
   log_.start(tasks_);
   const auto& java = checkpoint_files_.java();
   index_.start(out.end, {!checkpoint_files_.abort_exists(), java ? java->index_msg_timestamp : 0});
@@ -224,15 +226,28 @@ void MessageStore::Impl::append(PutWaiter& w) {
   log_.kick();
 }
 
+// PUT_OK: the store takes messages, and from whoever sends this one.
+PutMessageStatus MessageStore::Impl::open_for(const MessageIn& m) const {
+  const bool open = accepting_ && !failed_ && (m.may_use_reserve || !disk_watch_.full());
+  return open ? PutMessageStatus::PUT_OK : PutMessageStatus::SERVICE_NOT_AVAILABLE;
+}
+
+Task<bool> MessageStore::Impl::log_may_grow(bool urgent) {
+  return disk_watch_.may_make_log_file(urgent);
+}
+
 // False: wait; or, with `refused` changed, there will be no room.
-bool MessageStore::Impl::room_now(size_t bytes, PutMessageStatus& refused) {
+bool MessageStore::Impl::room_now(size_t bytes, bool urgent, PutMessageStatus& refused) {
   if (pending_.size() >= pending_records_max_ || table_.unwritten_units() >= unwritten_units_max_)
     return false;
   if (pending_hashes_.size() >= pending_records_max_ * hashes_per_record) return false;
-  switch (log_.room_for(bytes)) {
+  switch (log_.room_for(bytes, urgent)) {
     case CommitLog::Room::ok:
       return true;
     case CommitLog::Room::wait:
+      return false;
+    case CommitLog::Room::no_space:
+      refused = PutMessageStatus::SERVICE_NOT_AVAILABLE;
       return false;
     case CommitLog::Room::no_file:
       refused = PutMessageStatus::CREATE_MAPPED_FILE_FAILED;
@@ -247,7 +262,7 @@ void MessageStore::Impl::admit_waiting() {
   while (!room_waiters_.empty()) {
     auto& w = static_cast<PutWaiter&>(*room_waiters_.front());
     PutMessageStatus refused = PutMessageStatus::PUT_OK;
-    if (room_now(w.total_bytes, refused)) {
+    if (room_now(w.total_bytes, w.messages[0].may_use_reserve, refused)) {
       append(w);
       if (w.wait) {
         room_waiters_.remove(w);
@@ -281,8 +296,7 @@ Task<PutMessageResult> MessageStore::Impl::put_all(std::span<const MessageIn> me
                                                    bool wait) {
   PutMessageResult r;
   PutWaiter w;
-  r.status = accepting_ && !failed_ ? PutMessageStatus::PUT_OK : PutMessageStatus::SERVICE_NOT_AVAILABLE;
-  if (messages.empty()) r.status = PutMessageStatus::MESSAGE_ILLEGAL;
+  r.status = messages.empty() ? PutMessageStatus::MESSAGE_ILLEGAL : open_for(messages[0]);
   for (const MessageIn& m : messages)
     if (r.status == PutMessageStatus::PUT_OK) r.status = check_message(m, w.total_bytes);
   bool fits = w.total_bytes + proto::blank_record_bytes <= options_.commit_log_file_bytes;
@@ -297,7 +311,7 @@ Task<PutMessageResult> MessageStore::Impl::put_all(std::span<const MessageIn> me
   w.batch = batch;
   w.since_ns = Loop::current().now_ns();
   PutMessageStatus refused = PutMessageStatus::PUT_OK;
-  if (room_waiters_.empty() && room_now(w.total_bytes, refused)) append(w);
+  if (room_waiters_.empty() && room_now(w.total_bytes, messages[0].may_use_reserve, refused)) append(w);
   if (refused != PutMessageStatus::PUT_OK) {
     r.status = refused;
     stats_.put_failures++;
@@ -325,12 +339,12 @@ Task<PutMessageResult> MessageStore::Impl::put_all(std::span<const MessageIn> me
 std::optional<PutMessageResult> MessageStore::Impl::try_put(const MessageIn& m) {
   std::optional<PutMessageResult> r(std::in_place);
   PutWaiter w;
-  r->status =
-      accepting_ && !failed_ ? check_message(m, w.total_bytes) : PutMessageStatus::SERVICE_NOT_AVAILABLE;
+  r->status = open_for(m);
+  if (r->status == PutMessageStatus::PUT_OK) r->status = check_message(m, w.total_bytes);
   bool fits = w.total_bytes + proto::blank_record_bytes <= options_.commit_log_file_bytes;
   if (r->status == PutMessageStatus::PUT_OK && !fits) r->status = PutMessageStatus::MESSAGE_ILLEGAL;
   if (r->status == PutMessageStatus::PUT_OK) {
-    if (!room_waiters_.empty() || !room_now(w.total_bytes, r->status)) {
+    if (!room_waiters_.empty() || !room_now(w.total_bytes, m.may_use_reserve, r->status)) {
       if (r->status == PutMessageStatus::PUT_OK) return std::nullopt;
     } else {
       w.messages = std::span(&m, 1);
@@ -457,7 +471,9 @@ Task<void> MessageStore::Impl::queue_loop() {
     }
     auto r = co_await queue_files_.write_all();
     if (!r) fail(r.error());
+    disk_watch_.set_queues_stuck(queue_files_.no_space());
     admit_waiting();
+    if (queue_files_.no_space()) co_await watch_stop_.wait_for(ns_per_s);
   }
 }
 
@@ -510,7 +526,8 @@ Task<void> MessageStore::Impl::checkpoint_loop() {
     if (!r)
       fail(r.error());
     else if (!*r) {
-      co_await checkpoint_soon_.wait_for(100 * ns_per_ms);
+      // A deletion is going on, or there is no room for units.
+      co_await checkpoint_soon_.wait_for((queue_files_.no_space() ? 1000 : 100) * ns_per_ms);
       checkpoint_wanted_ = true;
     }
     queue_files_.trim_idle(Loop::current().now_ns());
@@ -523,11 +540,34 @@ Task<void> MessageStore::Impl::delete_topic(std::string topic) {
   deletions_++;
   deletions_running_++;
   auto r = co_await queue_files_.delete_topic(std::move(topic), std::move(queues));
+  queues_deleted(r);
+}
+
+void MessageStore::Impl::queues_deleted(const Result<void>& r) {
   if (!r) fail(r.error());
   checkpoint_wanted_ = true;  // the sums over all queues are others now
   checkpoint_work_.notify();
   checkpoint_soon_.notify();
   if (--deletions_running_ == 0 && !accepting_) calls_done_.notify();
+}
+
+bool MessageStore::Impl::is_expired(const ConsumeQueue& q) {
+  const auto log_min = static_cast<int64_t>(log_.segments().first_base());
+  return q.max_offset > 0 && q.next_offset == q.max_offset && q.last_physical_end <= log_min &&
+         q.min_offset == q.max_offset;
+}
+
+Task<bool> MessageStore::Impl::drop_expired_queue(QueueName name, std::function<void()> gone) {
+  ConsumeQueue* found = table_.find(name.topic, name.queue_id);
+  if (found == nullptr || !is_expired(*found)) co_return false;
+  QueueRef q(found);
+  table_.detach_queue(*q);
+  if (gone) gone();
+  deletions_++;
+  deletions_running_++;
+  auto r = co_await queue_files_.delete_queue(std::move(q));
+  queues_deleted(r);
+  co_return r.has_value();
 }
 
 Task<void> MessageStore::Impl::shutdown() {
@@ -543,6 +583,7 @@ Task<void> MessageStore::Impl::shutdown() {
   watch_work_.set();
   watch_stop_.set();
   retention_.stop();
+  disk_watch_.stop();
   co_await own_tasks_.join();
   if (stopped && !failed_) advance_confirm();
   co_await index_.stop(!stopped || failed_);
@@ -582,8 +623,19 @@ Task<PutMessageResult> MessageStore::put_batch(std::span<const MessageIn> messag
 Task<void> MessageStore::delete_topic(std::string topic) {
   return impl_->delete_topic(std::move(topic));
 }
+std::vector<MessageStore::QueueName> MessageStore::expired_queues() const {
+  std::vector<QueueName> out;
+  for (const QueueRef& q : impl_->table_.all())
+    if (impl_->is_expired(*q)) out.push_back({q->topic->name, q->id});
+  return out;
+}
+Task<bool> MessageStore::drop_expired_queue(QueueName name, std::function<void()> gone) {
+  return impl_->drop_expired_queue(std::move(name), std::move(gone));
+}
 void MessageStore::set_retention(const RetentionOptions& o) {
+  impl_->options_.retention = o;
   impl_->retention_.set_options(o);
+  impl_->disk_watch_.set_options(o);
 }
 void MessageStore::delete_expired() {
   impl_->retention_.delete_expired();
@@ -616,6 +668,7 @@ void MessageStore::set_failure_listener(FailureListener* l) {
   impl_->failures_ = l;
   impl_->index_.set_listener(l);
   impl_->retention_.set_listener(l);
+  impl_->disk_watch_.set_listener(l);
 }
 void MessageStore::set_max_message_bytes(uint32_t bytes) {
   impl_->options_.max_message_bytes = bytes;
@@ -630,9 +683,13 @@ const StoreStats& MessageStore::stats() const {
 bool MessageStore::writable() const {
   return !impl_->failed_ && impl_->accepting_;
 }
+bool MessageStore::disk_full() const {
+  return impl_->disk_watch_.full();
+}
 const char* MessageStore::not_writable_reason() const {
   if (impl_->failed_) return impl_->reason_.c_str();
-  return impl_->accepting_ ? "" : "the store is stopping";
+  if (!impl_->accepting_) return "the store is stopping";
+  return impl_->disk_watch_.reason().c_str();
 }
 const StoreOptions& MessageStore::options() const {
   return impl_->options_;

@@ -14,6 +14,7 @@
 // docs/formats.md describes the files byte by byte.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -85,6 +86,16 @@ class MessageStore {
   Task<void> delete_topic(std::string topic);
   std::vector<std::string> topics_with_queues() const;  // sorted
 
+  struct QueueName {
+    std::string topic;
+    int32_t queue_id = 0;
+  };
+  // Queues that had messages of which the log has none any more. Sorted.
+  std::vector<QueueName> expired_queues() const;
+  // Takes such a queue away with its files: what comes for it then is a new queue, from offset 0 on. `gone`
+  // is called before anything can come. False: it is not expired (any more), or not there.
+  Task<bool> drop_expired_queue(QueueName name, std::function<void()> gone);
+
   // Retention (retention.h) goes by these rules from now on.
   void set_retention(const RetentionOptions& o);
   // What is older than fileReservedTime is deleted soon, at whatever hour.
@@ -104,8 +115,9 @@ class MessageStore {
   void set_failure_listener(FailureListener* l);
   void set_max_message_bytes(uint32_t bytes);
   const StoreStats& stats() const;
-  bool writable() const;
-  const char* not_writable_reason() const;  // "" while writable
+  bool writable() const;                    // it has not failed, and is not stopping
+  bool disk_full() const;                   // only messages that may use the reserve are taken (disk_watch.h)
+  const char* not_writable_reason() const;  // "" while all messages are taken
   const StoreOptions& options() const;
 
   // Refuses puts from now on, waits for those and for deletions under way, writes and syncs everything,

@@ -147,8 +147,13 @@ Task<Result<void>> QueueFiles::write_one(QueueRef& q) {
     note_unwritten(*q);
     co_return Result<void>();
   }
-  CO_TRY(co_await write_queue(*q));
+  auto r = co_await write_queue(*q);
   if (q->deleted) co_return Result<void>();
+  if (!r && r.error().code != Errc::no_space) co_return r;
+  if (!r) {  // nothing is lost: the same units are written again, over what part of them there may be
+    no_space_ = true;
+    note_unwritten(*q);
+  }
   table_.trim(*q, table_.tail_bytes() > tail_bytes_max() ? 0 : tail_units_kept);
   if (!q->unsynced_listed) {
     q->unsynced_listed = true;
@@ -171,6 +176,7 @@ Task<void> QueueFiles::write_worker(std::vector<QueueRef>& all, size_t& next, Re
 Task<Result<void>> QueueFiles::write_listed() {
   std::vector<QueueRef> now = std::move(unwritten_);
   unwritten_.clear();
+  no_space_ = false;
   Result<void> result;
   size_t next = 0;
   Scope workers;
@@ -215,6 +221,10 @@ Task<Result<void>> QueueFiles::sync_listed(std::vector<QueueRef> queues) {
 Task<Result<bool>> QueueFiles::sync_all() {
   co_await writer_.acquire();
   Result<void> r = co_await write_listed();
+  if (r && no_space_) {
+    writer_.release();
+    co_return false;
+  }
   std::vector<QueueRef> now = std::move(unsynced_);
   unsynced_.clear();
   std::vector<int64_t> to;

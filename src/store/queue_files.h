@@ -58,9 +58,11 @@ class QueueFiles {
     return table_.unwritten_units() >= std::min(std::max(unwritten_.size() * 8, unwritten_units_soon), many);
   }
   size_t unwritten_queues() const { return unwritten_.size(); }
-  Task<Result<void>> write_all();  // units that are in memory only
-  // write_all, then everything that was ever written is on stable storage. False: a deletion is going on,
-  // come back later.
+  // Units that are in memory only. Those for which the disk has no room stay there: no_space().
+  Task<Result<void>> write_all();
+  bool no_space() const { return no_space_; }
+  // write_all, then everything that was ever written is on stable storage. False: a deletion is going on, or
+  // the disk has no room, come back later.
   Task<Result<bool>> sync_all();
   Task<Result<void>> delete_topic(std::string topic, std::vector<QueueRef> queues);
   // A queue that has left the table.
@@ -132,6 +134,7 @@ class QueueFiles {
   const std::string root_;
   const int64_t file_units_;
   Semaphore writer_{1};
+  bool no_space_ = false;  // units of the last write_listed() did not all get to the files
   std::vector<QueueRef> unwritten_, unsynced_, busy_tails_;
   std::vector<std::pair<QueueRef, int64_t>> cut_;
   std::multiset<std::string> deleting_;

@@ -11,6 +11,7 @@
 #include "store/checkpoint.h"
 #include "store/commit_log.h"
 #include "store/consume_queue.h"
+#include "store/disk_watch.h"
 #include "store/index_query.h"
 #include "store/index_service.h"
 #include "store/message_store.h"
@@ -81,12 +82,15 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   std::optional<PutMessageResult> try_put(const MessageIn& m);
   Task<PutMessageStatus> confirmed(uint64_t end);
   PutMessageStatus check_message(const MessageIn& m, size_t& bytes) const;
-  bool room_now(size_t bytes, PutMessageStatus& refused);
+  PutMessageStatus open_for(const MessageIn& m) const;
+  bool room_now(size_t bytes, bool urgent, PutMessageStatus& refused);
   void append(PutWaiter& w);
   void append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w);
   void admit_waiting();
   void log_advanced() override;
   void log_failed(const Error& e) override;
+  Task<bool> log_may_grow(bool urgent) override;
+  void log_stuck(bool stuck) override { disk_watch_.set_log_stuck(stuck); }
   uint64_t deletable_below() const override { return checkpointed_; }
   void advance_confirm();
   void dispatch(const PendingRecord& p, int64_t now_ns);
@@ -99,6 +103,9 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   Task<void> queue_loop();
   Task<void> watch_loop();
   Task<void> delete_topic(std::string topic);
+  bool is_expired(const ConsumeQueue& q);
+  Task<bool> drop_expired_queue(QueueName name, std::function<void()> gone);
+  void queues_deleted(const Result<void>& r);
   Task<void> shutdown();
 
   // --- message_query.cc
@@ -134,6 +141,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   Disk& disk_;
   StoreOptions options_;
   mutable StoreStats stats_;
+  DiskWatch disk_watch_;
   QueueTable table_;
   QueueFiles queue_files_;
   CheckpointFiles checkpoint_files_;

@@ -30,7 +30,8 @@ enum class DamagedLog : uint8_t {
   QUARANTINE,  // they are set aside, the rest is served
 };
 
-// When old files go: RocketMQ's rules and keys. All of it may change while the store runs.
+// When old files go and when there is no room for new messages: RocketMQ's rules and keys. All of it may
+// change while the store runs.
 struct RetentionOptions {
   int64_t file_reserved_ms = int64_t{72} * 3'600'000;  // fileReservedTime
   uint32_t delete_hours = 1u << 4;                     // deleteWhen: bit h: in hour h, local time
@@ -41,6 +42,8 @@ struct RetentionOptions {
   uint32_t clean_interval_ms = 10'000;                 // cleanResourceInterval
   uint32_t log_pause_ms = 100;             // deleteCommitLogFilesInterval: between two files of the log
   uint32_t queue_pause_ms = 100;           // deleteConsumeQueueFilesInterval
+  uint32_t warning_percent = 90;           // diskSpaceWarningLevelRatio: above it, producers are refused
+  uint64_t reserved_bytes = 0;             // diskReservedBytes: with less free, producers are refused
   uint32_t batch_max = 10;                 // deleteFileBatchMax: files of the log each time
   uint32_t destroy_forcibly_ms = 120'000;  // destroyMapedFileIntervalForcibly: so long readers may hold one
 };
@@ -110,7 +113,8 @@ struct MessageIn {  // views must stay valid until put() resolves
   int64_t prepared_transaction_offset = 0;
   Bytes body;
   std::string_view properties;
-  bool was_stored = false;  // a copy of what the log took before: maxMessageSize does not hold any more
+  bool was_stored = false;       // a copy of what the log took before: maxMessageSize does not hold any more
+  bool may_use_reserve = false;  // taken also when the disk has no room for what producers send
   std::optional<int64_t> tags_code;  // instead of the TAGS hash (SCHEDULE_TOPIC_XXXX: the time to deliver)
 };
 
@@ -252,6 +256,14 @@ struct DeletedFile {
   DeleteReason reason = DeleteReason::delete_when;
 };
 
+// Why producers are refused.
+struct DiskShortage {
+  std::string mount_point;
+  uint64_t free_bytes = 0;
+  uint64_t limit_bytes = 0;  // so much should be free
+  const char* why = "";
+};
+
 // Told of what an operator should know. On the store's loop; must not suspend.
 class FailureListener {
  public:
@@ -263,6 +275,9 @@ class FailureListener {
   // Index files could not be read or written; that is tried again later, from the last good state.
   virtual void on_index_failed(const Error& e) {}
   virtual void on_file_deleted(const DeletedFile& f) {}
+  // There is no room for new messages: producers are refused, all else goes on. `reason`: for a person.
+  virtual void on_disk_full(const DiskShortage& s, std::string_view reason) {}
+  virtual void on_disk_writable(std::string_view mount_point, uint64_t free_bytes) {}
   // That file could not be deleted; tried again later.
   virtual void on_delete_failed(std::string_view path, const Error& e) {}
   // Once for each jump of the wall clock: files of the log look older than fileReservedTime only because it

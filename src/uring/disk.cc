@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "uring/iov.h"
 #include "uring/offload.h"
@@ -75,6 +76,21 @@ class ListJob final : public Offload::Job {
   std::string path_;
 };
 
+// The nearest directory above `path` that is the root of a mount; `path` itself where that cannot be told.
+std::string mount_point_of(const std::string& path) {
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string at(real);
+  ::free(real);
+  for (;;) {
+    struct statx st{};
+    if (::statx(AT_FDCWD, at.c_str(), 0, STATX_TYPE, &st) != 0) return path;
+    if ((st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 || at == "/") return at;
+    const size_t slash = at.rfind('/');
+    at.resize(slash == 0 ? 1 : slash);
+  }
+}
+
 class SpaceJob final : public Offload::Job {
  public:
   explicit SpaceJob(std::string path) : path_(std::move(path)) {}
@@ -87,6 +103,7 @@ class SpaceJob final : public Offload::Job {
     // As df does: what is kept for root counts neither as used nor as free.
     space.total_bytes = (uint64_t{s.f_blocks} - s.f_bfree + s.f_bavail) * s.f_frsize;
     space.free_bytes = uint64_t{s.f_bavail} * s.f_frsize;
+    space.mount_point = mount_point_of(path_);
   }
   int error = 0;
   DiskSpace space;

@@ -64,6 +64,7 @@ struct DirEntry {
 struct DiskSpace {
   uint64_t total_bytes = 0;  // used and free
   uint64_t free_bytes = 0;   // for us (f_bavail)
+  std::string mount_point;   // where its file system is mounted
 };
 
 class Disk {

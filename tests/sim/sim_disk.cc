@@ -671,7 +671,7 @@ Task<Result<DiskSpace>> SimDisk::space(std::string path) {
   if (crashed_) co_return fail_errno(EIO, "simulated space");
   if (find(path).node == nullptr) co_return fail_errno(ENOENT, "simulated space");
   uint64_t used = std::min(bytes_below(*root_), plan_.capacity_bytes);
-  co_return DiskSpace{plan_.capacity_bytes, plan_.capacity_bytes - used};
+  co_return DiskSpace{plan_.capacity_bytes, plan_.capacity_bytes - used, "/"};
 }
 
 }  // namespace rmq::sim

@@ -33,6 +33,7 @@ Address to_address(const proto::Host& h) {
 
 store::MessageIn copy_of(const proto::RecordView& record, const Address& store_host) {
   store::MessageIn m;
+  m.may_use_reserve = true;  // its original was taken: what follows from that goes on when the disk is full
   m.flag = record.flag;
   m.sys_flag = record.sys_flag;
   m.born_timestamp_ms = record.born_timestamp_ms;
@@ -109,6 +110,7 @@ void Broker::start() {
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
   scope_.spawn(look_for_silent_clients());
+  scope_.spawn(save_what_a_full_disk_kept());
 }
 
 Task<void> Broker::stop() {
@@ -155,6 +157,16 @@ Task<void> Broker::look_for_silent_clients() {
     if (stop) co_return;
     clients.close_silent(now_ns(), config.channelExpiredTimeout * ns_per_ms);
     locks.sweep(now_ns());
+  }
+}
+
+Task<void> Broker::save_what_a_full_disk_kept() {
+  for (;;) {
+    bool stop = co_await stopping.wait_for(5 * ns_per_s);
+    if (stop) co_return;
+    co_await topics.save_again();
+    co_await groups.save_again();
+    co_await schedule.save_again();
   }
 }
 

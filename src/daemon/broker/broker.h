@@ -119,6 +119,7 @@ class Broker : public Service, private store::ArrivalListener {
   Task<void> save_groups();
   Task<void> save_topics();
   Task<void> look_for_silent_clients();
+  Task<void> save_what_a_full_disk_kept();
 
   std::string address_text_;
   proto::UniqueIdMaker unique_ids_;

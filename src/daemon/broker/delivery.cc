@@ -79,6 +79,7 @@ Task<Delivery::Put> Delivery::put(const DeliveryMarker& marker, std::span<const 
   const std::string body = marker.encode();
   std::vector<store::MessageIn> all(1 + copies.size());
   store::MessageIn& m = all[0];
+  m.may_use_reserve = true;  // of the whole batch: what is due was taken long ago
   m.topic = names::rmq_sys_delivered;
   m.queue_id = queue_;
   m.born_timestamp_ms = broker_.wall_ms();

@@ -61,6 +61,10 @@ Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsReques
 void query_topic_consume_by_who(Broker& b, Request& r, proto::QueryTopicConsumeByWhoRequestHeader h);
 void query_topics_by_consumer(Broker& b, Request& r, proto::QueryTopicsByConsumerRequestHeader h);
 void query_subscription_by_consumer(Broker& b, Request& r, proto::QuerySubscriptionByConsumerRequestHeader h);
+// disk_admin.cc
+void delete_expired_commitlog(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> clean_expired_consumequeue(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> clean_unused_topic(Broker& b, Request& r, proto::EmptyHeader h);
 // broker_admin.cc
 Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader h);
 void get_broker_config(Broker& b, Request& r, proto::EmptyHeader h);

@@ -62,6 +62,7 @@ Task<Result<void>> LoggedTable::begin_log(std::string_view file_text) {
   since_.clear();
   folding_ = false;
   auto begun = co_await log_.replace(std::move(changes));
+  full_ = !begun && begun.error().code == Errc::no_space;
   if (!begun) {
     dirty_ = true;
     log(LogLevel::error, ids::config_file_unwritable, "cannot write a log of changes",
@@ -84,13 +85,16 @@ Task<void> LoggedTable::fold() {
     co_return;
   }
   dirty_ = true;  // said by write(); tried again at the next fold
+  full_ = saved.error().code == Errc::no_space;
   folding_ = false;
   since_.clear();
 }
 
 Task<Result<void>> LoggedTable::kept(uint64_t change) {
   bool written = co_await log_.written(change);
-  if (!written) co_return std::unexpected(log_.error());
+  // On a full disk it is kept in memory until a fold can write it; the journal has it.
+  const bool full = full_ || (log_.failed() && log_.error().code == Errc::no_space);
+  if (!written && !full) co_return std::unexpected(log_.error());
   co_return Result<void>{};
 }
 

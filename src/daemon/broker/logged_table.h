@@ -27,7 +27,8 @@ class LoggedTable : public PersistedTable {
   // The number of the last change, and whether that one is on disk.
   uint64_t last_change() const { return log_.last(); }
   bool is_kept(uint64_t change) const { return log_.is_written(change); }
-  // Resolves when that change and all before are on disk, or cannot be brought there.
+  // Resolves when that change and all before are on disk, or cannot be brought there. A full disk is no
+  // failure: they are kept in memory, and a later fold brings them to disk.
   Task<Result<void>> kept(uint64_t change);
   // Writes the file when there were changes since the last time. One at a time, the owner's.
   Task<void> fold();
@@ -49,6 +50,7 @@ class LoggedTable : public PersistedTable {
   bool loaded_ = false;
   bool folding_ = false;
   bool dirty_ = false;
+  bool full_ = false;  // the disk had no room for the last fold
 };
 
 }  // namespace rmq::broker

@@ -16,11 +16,22 @@ Task<Result<void>> PersistedTable::save() {
     uint64_t now = wanted_;
     auto r = co_await write(render());
     writing_ = false;
+    const bool full = !r && r.error().code == Errc::no_space;
+    unsaved_ = full || (unsaved_ && !r);
     if (r) written_ = now;
     done_.notify();
+    if (full) co_return Result<void>{};
     if (!r) co_return r;
   }
   co_return Result<void>{};
+}
+
+Task<void> PersistedTable::save_again() {
+  if (!unsaved_) co_return;
+  auto saved = co_await save();
+  if (saved && !unsaved_)
+    log(LogLevel::notice, ids::config_file_written, "a configuration file is on disk again",
+        {{"FILE", path_}});
 }
 
 Task<Result<void>> PersistedTable::write(std::string text) {

@@ -18,8 +18,11 @@ class PersistedTable {
   virtual ~PersistedTable() = default;
   const std::string& path() const { return path_; }
 
-  // Resolves when a state at least as new as that of the call is on disk.
+  // Resolves when a state at least as new as that of the call is on disk. A full disk is no failure: the
+  // state is kept in memory and save_again() brings it to disk; the journal has it.
   Task<Result<void>> save();
+  // Writes what a full disk kept from being written. The owner calls it every few seconds.
+  Task<void> save_again();
   // Reads the file (or its .bak) and hands the text to parse(). A store without the file is fine.
   Task<Result<void>> load();
 
@@ -37,6 +40,7 @@ class PersistedTable {
   uint64_t wanted_ = 0;
   uint64_t written_ = 0;
   bool writing_ = false;
+  bool unsaved_ = false;  // the disk was full
   Event done_;
 };
 

@@ -62,8 +62,11 @@ using Served = RouteList<
     Route<QueryTopicsByConsumer, query_topics_by_consumer>,              //
     Route<QuerySubscriptionByConsumer, query_subscription_by_consumer>,  //
     // the broker
-    Route<GetBrokerRuntimeInfo, get_broker_runtime_info>,  //
-    Route<GetBrokerConfig, get_broker_config>,             //
+    Route<GetBrokerRuntimeInfo, get_broker_runtime_info>,         //
+    Route<GetBrokerConfig, get_broker_config>,                    //
+    Route<DeleteExpiredCommitlog, delete_expired_commitlog>,      //
+    Route<CleanExpiredConsumequeue, clean_expired_consumequeue>,  //
+    Route<CleanUnusedTopic, clean_unused_topic>,                  //
     Route<UpdateBrokerConfig, update_broker_config>>;
 
 // Of other servers, or sent by brokers only.
@@ -81,7 +84,7 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
 using ToCome = CommandList<
     SendReplyMessage, SendReplyMessageV2, QueryAssignment, SetMessageRequestMode, ConsumeMessageDirectly,
     NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic, DeleteTopicInBrokerList,
-    CleanUnusedTopic, CleanExpiredConsumequeue, DeleteExpiredCommitlog, QueryConsumeQueue,
+    QueryConsumeQueue,
     QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList,
     UpdateAndGetGroupForbidden, GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus,
     ViewBrokerStatsData, GetAllMessageRequestMode, UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig,

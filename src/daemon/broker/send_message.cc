@@ -137,7 +137,12 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
       if (!changed) made = std::unexpected(changed.error());
     }
     topic = b.topics.find(h.topic);
-    if (!made || topic == nullptr) {
+    if (made && topic == nullptr) {
+      refuse(b, r, ResponseCode::TOPIC_NOT_EXIST,
+             fmt::format("topic[{}] not exist: it was deleted while this message was on its way", h.topic));
+      co_return false;
+    }
+    if (!made) {
       refuse(b, r, ResponseCode::SYSTEM_ERROR,
              "the topic could not be created: its configuration cannot be written");
       co_return false;
@@ -194,6 +199,7 @@ store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageReque
   m.born_host = r.connection().peer();
   m.store_host = b.store_host;
   m.reconsume_times = h.reconsume_times;
+  m.may_use_reserve = proto::is_retry_topic(h.topic);  // what a consumer could not consume
   return m;
 }
 

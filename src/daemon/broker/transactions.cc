@@ -249,6 +249,7 @@ store::MessageIn TransactionService::op_record(const std::string& body) {
       "TAGS\x01"
       "d\x02";
   store::MessageIn m;
+  m.may_use_reserve = true;  // it ends what was taken before
   m.topic = names::RMQ_SYS_TRANS_OP_HALF_TOPIC;
   m.born_timestamp_ms = broker_.wall_ms();
   m.born_host = m.store_host = broker_.store_host;

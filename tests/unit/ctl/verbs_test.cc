@@ -252,6 +252,22 @@ TEST_F(Verbs, SetConfigNoticesThatNothingChanged) {
   EXPECT_EQ(server_.asked(RequestCode::UPDATE_BROKER_CONFIG), 1);
 }
 
+TEST_F(Verbs, CleaningIsAskedOfTheBroker) {
+  constexpr std::pair<const char*, RequestCode> verbs[] = {
+      {"delete-expired", RequestCode::DELETE_EXPIRED_COMMITLOG},
+      {"clean-queues", RequestCode::CLEAN_EXPIRED_CONSUMEQUEUE},
+      {"clean-topics", RequestCode::CLEAN_UNUSED_TOPIC}};
+  for (auto [verb, code] : verbs) {
+    server_.answer(code, ResponseCode::SUCCESS, "");
+    Ran r = on_server({"broker", verb});
+    EXPECT_EQ(r.exit, 0) << r.err;
+    EXPECT_NE(r.out.find("done"), std::string::npos) << r.out;
+    EXPECT_EQ(server_.asked(code), 1) << verb;
+    server_.answer(code, ResponseCode::SYSTEM_ERROR, "no");
+    EXPECT_EQ(on_server({"broker", verb}).exit, 1) << verb;
+  }
+}
+
 TEST_F(Verbs, SendTellsWhatBecameOfTheMessage) {
   ResponseCode code = ResponseCode::SUCCESS;
   std::string seen;

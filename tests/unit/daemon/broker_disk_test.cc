@@ -1,6 +1,7 @@
 // What a store that loses its oldest files looks like to clients, and what an operator may say about it.
 #include "broker_world.h"
 #include "daemon/broker_config.h"
+#include "store/config_file.h"
 
 namespace rmq::broker {
 namespace {
@@ -48,6 +49,146 @@ Task<void> old_messages_go(World& w) {
 }
 TEST(BrokerDisk, OldMessagesGo) {
   simulate({old_messages_go});
+}
+
+// What an administrator may ask for at any hour.
+Task<void> cleaning(World& w) {
+  for (int i = 0; i < 3; i++) {
+    auto sent = co_await w.send("Old", std::to_string(i));
+    EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  }
+  auto committed =
+      co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "Old"}, {"queueId", "0"}, {"commitOffset", "3"}});
+  auto pulled = co_await w.pull("Old", 0);
+  EXPECT_EQ(code_of(pulled), 0) << remark(pulled);
+  committed =
+      co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "Old"}, {"queueId", "0"}, {"commitOffset", "3"}});
+  EXPECT_EQ(code_of(committed), 0) << remark(committed);
+  for (int i = 0; i < 30; i++) {
+    auto sent = co_await w.send("T", std::to_string(i) + std::string(90'000, '.'));
+    EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  }
+  w.config.fileReservedTime = 0;
+  w.config.deleteWhen = "";
+  w.broker.apply_config();
+  co_await sleep_for(90 * ns_per_s);
+  EXPECT_EQ(w.store->min_physical_offset(), 0) << "it is not the hour";
+  auto done = co_await w.call(RequestCode::CLEAN_EXPIRED_CONSUMEQUEUE, {});
+  EXPECT_EQ(code_of(done), 0) << remark(done);
+  EXPECT_EQ(w.store->max_offset("Old", 0), 3) << "its messages are there";
+  done = co_await w.call(RequestCode::DELETE_EXPIRED_COMMITLOG, {});
+  EXPECT_EQ(code_of(done), 0) << remark(done);
+  co_await sleep_for(5 * ns_per_s);
+  EXPECT_GT(w.store->min_physical_offset(), 0);
+  EXPECT_EQ(w.store->min_offset("Old", 0), 3);
+  done = co_await w.call(RequestCode::CLEAN_EXPIRED_CONSUMEQUEUE, {});
+  EXPECT_EQ(code_of(done), 0) << remark(done);
+  EXPECT_EQ(w.store->max_offset("Old", 0), 0);
+  // The group misses nothing of what comes, although its consumer is still at 3.
+  auto sent = co_await w.send("Old", "new");
+  EXPECT_EQ(ext(sent, "queueOffset"), "0");
+  pulled = co_await w.pull("Old", 3);
+  EXPECT_EQ(code_of(pulled), 21) << remark(pulled);
+  EXPECT_EQ(ext(pulled, "nextBeginOffset"), "0");
+  pulled = co_await w.pull("Old", 0);
+  EXPECT_EQ(bodies(pulled), "new");
+}
+TEST(BrokerDisk, CleaningOnRequest) {
+  BrokerConfig c = test_config();
+  c.channelExpiredTimeout = 600'000;
+  simulate({cleaning}, c);
+}
+
+Task<void> unused_topics_go(World& w) {
+  auto sent = co_await w.send("Kept", "kept");
+  store::MessageIn m;
+  m.topic = "Orphan";  // as if its topics.json had been lost
+  m.body = as_bytes("x");
+  auto put = co_await w.store->put(m);
+  EXPECT_EQ(put.status, store::PutMessageStatus::PUT_OK);
+  auto done = co_await w.call(RequestCode::CLEAN_UNUSED_TOPIC, {});
+  EXPECT_EQ(code_of(done), 0) << remark(done);
+  EXPECT_EQ(w.store->max_offset("Orphan", 0), 0);
+  EXPECT_EQ(w.store->max_offset("Kept", 0), 1);
+}
+TEST(BrokerDisk, UnusedTopicsGo) {
+  simulate({unused_topics_go});
+}
+
+// The disk has no room: what is refused, with which words, and what goes on.
+Task<void> full_disk(World& w) {
+  auto sent = co_await w.send("T", "first");
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  auto set = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "diskReservedBytes=1125899906842624\n");
+  EXPECT_EQ(code_of(set), 0) << remark(set);
+  co_await sleep_for(2 * ns_per_s);
+  sent = co_await w.send("T", "second");
+  EXPECT_EQ(code_of(sent), 14);
+  for (const char* part : {"the file system at / has ", " bytes free, the limit is 1125899906842624 bytes"})
+    EXPECT_NE(remark(sent).find(part), std::string::npos) << remark(sent);
+  auto pulled = co_await w.pull("T", 0);
+  EXPECT_EQ(bodies(pulled), "first");
+  auto committed =
+      co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                      {{"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "0"}, {"commitOffset", "1"}});
+  EXPECT_EQ(code_of(committed), 0) << remark(committed);
+  auto back = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
+                              {{"offset", std::to_string(records(pulled).at(0).physical_offset)},
+                               {"group", "g"},
+                               {"delayLevel", "1"},
+                               {"maxReconsumeTimes", "16"}});
+  EXPECT_EQ(code_of(back), 0) << remark(back);
+  co_await sleep_for(5 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("%RETRY%g", 0), 1) << "delivered after its delay";
+  sent = co_await w.send("%RETRY%g", "the client's way to give it back");
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  set = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "diskReservedBytes=0\n");
+  EXPECT_EQ(code_of(set), 0) << remark(set);
+  co_await sleep_for(2 * ns_per_s);
+  sent = co_await w.send("T", "third");
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+}
+TEST(BrokerDisk, AFullDiskRefusesSendsAlone) {
+  simulate({full_disk});
+}
+
+// Files of the configuration that cannot be written: kept in memory, and written when there is room.
+Task<void> config_on_a_full_disk(World& w) {
+  auto& plan = dynamic_cast<sim::SimDisk&>(w.disk).plan();
+  auto sent = co_await w.send("T", "first");
+  auto pulled = co_await w.pull("T", 0);
+  plan.faults = {{sim::FaultKind::no_space, sim::OpKind::write, "/config/", 1, 1'000'000}};
+  auto made = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "Made"},
+                                                                     {"defaultTopic", "TBW102"},
+                                                                     {"readQueueNums", "1"},
+                                                                     {"writeQueueNums", "1"},
+                                                                     {"perm", "6"},
+                                                                     {"topicFilterType", "SINGLE_TAG"},
+                                                                     {"topicSysFlag", "0"},
+                                                                     {"order", "false"}});
+  EXPECT_EQ(code_of(made), 0) << remark(made);
+  for (int i = 0; i < 3; i++) {
+    auto committed = co_await w.call(
+        RequestCode::UPDATE_CONSUMER_OFFSET,
+        {{"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "0"}, {"commitOffset", std::to_string(i)}});
+    EXPECT_EQ(code_of(committed), 0) << remark(committed);
+    co_await sleep_for(6 * ns_per_s);
+  }
+  auto on_disk = co_await store::load_file(w.disk, "/store/config/topics.json", nullptr);
+  EXPECT_TRUE(on_disk && on_disk->content.find("\"Made\"") == std::string::npos);
+  plan.faults.clear();
+  co_await sleep_for(12 * ns_per_s);
+  on_disk = co_await store::load_file(w.disk, "/store/config/topics.json", nullptr);
+  EXPECT_TRUE(on_disk && on_disk->content.find("\"Made\"") != std::string::npos);
+  on_disk = co_await store::load_file(w.disk, "/store/config/consumerOffset.json", nullptr);
+  EXPECT_TRUE(on_disk && on_disk->content.find("T@g") != std::string::npos);
+  auto deleted = co_await w.call(RequestCode::DELETE_TOPIC_IN_BROKER, {{"topic", "T"}});
+  EXPECT_EQ(code_of(deleted), 0) << remark(deleted);
+}
+TEST(BrokerDisk, ConfigurationIsKeptInMemoryUntilThereIsRoom) {
+  simulate({config_on_a_full_disk});
 }
 
 }  // namespace

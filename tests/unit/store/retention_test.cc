@@ -201,6 +201,7 @@ TEST(Retention, AFullDisk) {
   Small m;
   m.options.retention.delete_hours = 0;
   m.options.index = false;
+  m.options.retention.warning_percent = 100;
   m.plan.capacity_bytes = 40 * log_file;
   m.run([](Ctx& c) -> Task<void> {
     c.store->set_failure_listener(&told);
@@ -232,6 +233,7 @@ TEST(Retention, FullDiskWithoutForce) {
   Small m;
   m.options.retention.delete_hours = 0;
   m.options.retention.clean_forcibly = false;
+  m.options.retention.warning_percent = 100;
   m.options.index = false;
   m.plan.capacity_bytes = 40 * log_file;
   m.run([](Ctx& c) -> Task<void> {
@@ -329,6 +331,62 @@ TEST(Retention, AFailedRemovalIsTriedAgain) {
     });
     EXPECT_EQ(m.files("commitlog/").size(), 1u);
   }
+}
+
+// A queue all of whose messages have gone ends where it ended, also when a crash makes all queues anew.
+TEST(Retention, ExpiredQueuesKeepTheirEnd) {
+  Small m;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        for (int i = 0; i < 5; i++) co_await c.put("Old", 3, "old");
+        co_await put_some(c, 0, 60, 5 * minute_ns);
+        EXPECT_EQ(c.store->min_offset("Old", 3), 5);
+        EXPECT_EQ(c.store->max_offset("Old", 3), 5);
+        auto r = co_await c.store->get("Old", 3, 2, 32, nullptr);
+        EXPECT_EQ(r.status, GetMessageStatus::OFFSET_TOO_SMALL);
+        EXPECT_EQ(r.next_begin_offset, 5);
+        co_return;
+      },
+      End::power_lost);
+  m.remove_files("consumequeue/T/1/");  // the checkpoint's sums are wrong now
+  m.run([](Ctx& c) -> Task<void> {
+    EXPECT_EQ(c.store->max_offset("Old", 3), 5);
+    auto expired = c.store->expired_queues();
+    CO_ASSERT(expired.size() == 1);
+    EXPECT_EQ(expired[0].topic, "Old");
+    auto r = co_await c.put("Old", 3, "new");
+    EXPECT_EQ(r.queue_offset, 5);
+    auto got = co_await c.store->get("Old", 3, 5, 32, nullptr);
+    EXPECT_EQ(bodies_of(got), (std::vector<std::string>{"new"}));
+    EXPECT_TRUE(c.store->expired_queues().empty());
+  });
+  EXPECT_TRUE(m.recovery.queues_rebuilt);
+}
+
+TEST(Retention, DroppingExpiredQueues) {
+  Small m;
+  static int told_gone = 0;
+  told_gone = 0;
+  m.run([](Ctx& c) -> Task<void> {
+    for (int i = 0; i < 5; i++) co_await c.put("Old", 3, "old");
+    bool dropped = co_await c.store->drop_expired_queue({"Old", 3}, [] { told_gone++; });
+    EXPECT_FALSE(dropped) << "it has messages";
+    co_await put_some(c, 0, 60, 5 * minute_ns);
+    dropped = co_await c.store->drop_expired_queue({"Old", 3}, [] { told_gone++; });
+    EXPECT_TRUE(dropped);
+    EXPECT_EQ(told_gone, 1);
+    EXPECT_EQ(c.store->max_offset("Old", 3), 0);
+    dropped = co_await c.store->drop_expired_queue({"Old", 3}, nullptr);
+    EXPECT_FALSE(dropped) << "there is none";
+    auto r = co_await c.put("Old", 3, "new");
+    EXPECT_EQ(r.queue_offset, 0);
+  });
+  EXPECT_EQ(m.files("consumequeue/Old/").size(), 1u);
+  m.run([](Ctx& c) -> Task<void> {
+    auto got = co_await c.store->get("Old", 3, 0, 32, nullptr);
+    EXPECT_EQ(bodies_of(got), (std::vector<std::string>{"new"}));
+  });
+  EXPECT_TRUE(m.recovery.clean);
 }
 
 }  // namespace

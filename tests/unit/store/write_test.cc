@@ -285,8 +285,10 @@ TEST(Write, AFullDiskRefusesWhatNeedsANewFile) {
     PutMessageResult r;
     for (int i = 0; i < 2000 && (i == 0 || r.status == PutMessageStatus::PUT_OK); i++)
       r = co_await c.put("T", 0, std::string(5000, 'x'));
-    EXPECT_EQ(r.status, PutMessageStatus::CREATE_MAPPED_FILE_FAILED);
-    EXPECT_TRUE(c.store->writable());
+    EXPECT_EQ(r.status, PutMessageStatus::SERVICE_NOT_AVAILABLE);
+    EXPECT_TRUE(c.store->disk_full());
+    EXPECT_NE(std::string(c.store->not_writable_reason()).find("next CommitLog file"), std::string::npos)
+        << c.store->not_writable_reason();
     c.disk.plan().faults.clear();
     co_await sleep_for(2 * ns_per_s);
     r = co_await c.put("T", 0, std::string(5000, 'x'));

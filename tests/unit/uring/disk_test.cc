@@ -314,6 +314,11 @@ Task<void> free_space(Disk& d, std::string dir) {
   if (s) {
     EXPECT_GT(s->total_bytes, 0u);
     EXPECT_LE(s->free_bytes, s->total_bytes);
+    struct stat point{}, here{};
+    EXPECT_EQ(::stat(s->mount_point.c_str(), &point), 0) << s->mount_point;
+    EXPECT_EQ(::stat(dir.c_str(), &here), 0);
+    EXPECT_EQ(point.st_dev, here.st_dev);
+    EXPECT_TRUE(dir.starts_with(s->mount_point)) << s->mount_point;
   }
   s = co_await d.space(dir + "/none");
   EXPECT_EQ(s.error().code, Errc::not_found);
