@@ -74,10 +74,10 @@ MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
       log_(disk, options_, stats_, *this),
       index_(disk, options_, stats_, log_),
       read_ahead_(log_, queue_files_),
+      retention_(disk, options_, stats_, log_, table_, queue_files_, index_, *this),
       pending_records_max_(std::max<uint64_t>(
           options_.waiting_bytes / 3 / (sizeof(PendingRecord) + hashes_per_record * 4), 256)),
-      unwritten_units_max_(queue_files_.unwritten_units_max()),
-      retention_(disk, options_, stats_, log_, table_, queue_files_, index_, *this) {}
+      unwritten_units_max_(queue_files_.unwritten_units_max()) {}
 
 MessageStore::Impl::~Impl() {
   for (; !pending_.empty(); pending_.pop()) {  // only after a failure
