@@ -56,6 +56,8 @@ struct MessageId {
   X(transaction_given_up,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0504", "transaction-given-up")                  \
   X(clean_requested,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0521", "clean-requested")                       \
   X(queue_dropped,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0522", "queue-dropped")                         \
+  X(messages_discarded,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0523", "messages-discarded")                    \
+  X(unconsumed_deleted,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0524", "unconsumed-deleted")                    \
   X(log_lines_lost,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0601", "log-lines-lost")
 // clang-format on
 

@@ -158,6 +158,7 @@ store::RetentionOptions retention_options_of(const BrokerConfig& c) {
   o.clean_forcibly = c.cleanFileForciblyEnable;
   o.warning_percent = static_cast<uint32_t>(c.diskSpaceWarningLevelRatio);
   o.reserved_bytes = static_cast<uint64_t>(c.diskReservedBytes);
+  if (c.discardPolicy == "fifo") o.log_bytes_max = static_cast<uint64_t>(c.discardBytes);
   o.clean_interval_ms = static_cast<uint32_t>(c.cleanResourceInterval);
   o.log_pause_ms = static_cast<uint32_t>(c.deleteCommitLogFilesInterval);
   o.queue_pause_ms = static_cast<uint32_t>(c.deleteConsumeQueueFilesInterval);

@@ -168,6 +168,29 @@ const ConfigKey<B> broker_keys[] = {
      1125899906842624,
      {},
      true},
+    {"discardPolicy", &B::discardPolicy,
+     "What goes before fileReservedTime. age: of each topic, messages older than discardAgeMills. fifo: the "
+     "oldest CommitLog files, while the log is longer than discardBytes. lru: all messages of the topic that "
+     "nobody has pulled from for longest, then of the next one, while all topics together hold more than "
+     "discardBytes. Topics may say otherwise by the attributes discard.policy (none, age, fifo, lru), "
+     "discard.age.ms and discard.bytes; a topic's own fifo is for its messages alone. Retry, dead letter and "
+     "system topics are left alone.",
+     0, 0, "none|age|fifo|lru", true},
+    {"discardAgeMills",
+     &B::discardAgeMills,
+     "Milliseconds, for discardPolicy age and topics that say no discard.age.ms. 0: no limit.",
+     0,
+     int64_t{10} * 366 * 86'400'000,
+     {},
+     true},
+    {"discardBytes",
+     &B::discardBytes,
+     "Bytes, for discardPolicy fifo and lru, and for topics with discard.policy fifo that say no "
+     "discard.bytes. 0: no limit.",
+     0,
+     int64_t{1} << 50,
+     {},
+     true},
     {"cleanResourceInterval",
      &B::cleanResourceInterval,
      "Milliseconds between two looks for files to delete. The first one comes a minute after the start.",

@@ -47,6 +47,9 @@ struct BrokerConfig {
   bool cleanFileForciblyEnable = true;
   int64_t diskSpaceWarningLevelRatio = 90;
   int64_t diskReservedBytes = 256 << 20;
+  std::string discardPolicy = "none";
+  int64_t discardAgeMills = 0;
+  int64_t discardBytes = 0;
   int64_t cleanResourceInterval = 10'000;
   int64_t deleteCommitLogFilesInterval = 100;
   int64_t deleteConsumeQueueFilesInterval = 100;

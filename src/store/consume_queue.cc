@@ -174,6 +174,17 @@ std::vector<QueueRef> QueueTable::all() const {
   return out;
 }
 
+std::vector<int32_t> QueueTable::ids(std::string_view topic) const {
+  std::vector<int32_t> out;
+  Topic* t = find_topic(topic);
+  if (t == nullptr) return out;
+  for (ConsumeQueue* q : t->queues)
+    if (q != nullptr) out.push_back(q->id);
+  for (auto& [id, q] : t->far_queues) out.push_back(id);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 std::vector<std::string> QueueTable::topics() const {
   std::vector<std::string> out;
   for (auto& [name, t] : topics_) out.emplace_back(name);

@@ -29,6 +29,8 @@ struct ConsumeQueue {
   int64_t next_offset = 0;  // the next message gets it
   int64_t max_offset = 0;   // below it: confirmed, visible
   int64_t min_offset = 0;
+  int64_t front_physical = -1;  // of the unit of offset front_at; -1: not known
+  int64_t front_at = -1;
   int64_t min_for_log = -1;       // where the log began when min_offset was found out
   int64_t last_physical_end = 0;  // of the newest unit
   int64_t written = 0;            // units below it are in the files
@@ -101,6 +103,7 @@ class QueueTable {
   void detach_queue(ConsumeQueue& q);
   std::vector<QueueRef> all() const;  // by topic and id
   std::vector<std::string> topics() const;
+  std::vector<int32_t> ids(std::string_view topic) const;  // sorted
 
   uint64_t queue_count() const { return queue_count_; }      // in the table
   uint64_t used_queue_count() const { return used_count_; }  // those of them with max_offset > 0

@@ -632,6 +632,23 @@ std::vector<MessageStore::QueueName> MessageStore::expired_queues() const {
 Task<bool> MessageStore::drop_expired_queue(QueueName name, std::function<void()> gone) {
   return impl_->drop_expired_queue(std::move(name), std::move(gone));
 }
+std::vector<int32_t> MessageStore::queue_ids(std::string_view topic) const {
+  return impl_->table_.ids(topic);
+}
+Task<Result<void>> MessageStore::discard_below(std::string topic, int32_t queue_id, int64_t physical) {
+  QueueRef q(impl_->table_.find(topic, queue_id));
+  if (!q) co_return Result<void>();
+  const int64_t before = q->min_offset;
+  auto r = co_await impl_->queue_files_.raise_min(*q, physical);
+  if (q->min_offset != before) impl_->retention_.queues_moved();
+  co_return r;
+}
+void MessageStore::set_reclaim(bool on) {
+  impl_->retention_.set_reclaim(on);
+}
+void MessageStore::set_queue_listener(QueueListener* l) {
+  impl_->queue_files_.set_listener(l);
+}
 void MessageStore::set_retention(const RetentionOptions& o) {
   impl_->options_.retention = o;
   impl_->retention_.set_options(o);

@@ -96,6 +96,13 @@ class MessageStore {
   // is called before anything can come. False: it is not expired (any more), or not there.
   Task<bool> drop_expired_queue(QueueName name, std::function<void()> gone);
 
+  std::vector<int32_t> queue_ids(std::string_view topic) const;  // sorted
+  // Messages of that queue below that offset of the log leave it, for this run of the store. Their space
+  // comes back with set_reclaim(), when no queue needs the file.
+  Task<Result<void>> discard_below(std::string topic, int32_t queue_id, int64_t physical);
+  void set_reclaim(bool on);
+  void set_queue_listener(QueueListener* l);  // null: nobody
+
   // Retention (retention.h) goes by these rules from now on.
   void set_retention(const RetentionOptions& o);
   // What is older than fileReservedTime is deleted soon, at whatever hour.

@@ -56,15 +56,40 @@ Task<Result<int64_t>> QueueFiles::first_in_log(ConsumeQueue& q, int64_t from, in
   co_return found;
 }
 
-Task<Result<void>> QueueFiles::correct_min(ConsumeQueue& q, int64_t log_min) {
+Task<Result<void>> QueueFiles::raise_min(ConsumeQueue& q, int64_t physical) {
   QueueRef keep(&q);
-  if (q.deleted || q.min_offset >= q.max_offset || q.min_for_log >= log_min) co_return Result<void>();
-  auto found = co_await first_in_log(q, q.min_offset, log_min);
+  if (q.deleted || q.min_offset >= q.max_offset) co_return Result<void>();
+  auto found = co_await first_in_log(q, q.min_offset, physical);
   if (q.deleted) co_return Result<void>();  // its files may be gone, or its successor's
   if (!found) co_return std::unexpected(found.error());
-  q.min_offset = std::max(q.min_offset, *found);
+  const int64_t from = q.min_offset;
+  q.min_offset = std::max(from, *found);
+  if (q.min_offset > from && listener_ != nullptr)
+    listener_->on_min_moved(q.topic->name, q.id, from, q.min_offset);
+  co_return Result<void>();
+}
+
+Task<Result<void>> QueueFiles::correct_min(ConsumeQueue& q, int64_t log_min) {
+  QueueRef keep(&q);
+  if (q.min_for_log >= log_min) co_return Result<void>();
+  CO_TRY(co_await raise_min(q, log_min));
   q.min_for_log = log_min;
   co_return Result<void>();
+}
+
+Task<Result<int64_t>> QueueFiles::front_physical(ConsumeQueue& q) {
+  QueueRef keep(&q);
+  const int64_t at = q.min_offset, end = q.max_offset;
+  if (q.deleted || at >= end) co_return int64_t{INT64_MAX};
+  if (q.front_at == at) co_return q.front_physical;
+  QueueUnit u;
+  auto found = co_await skip_blanks(q, at, end, u);
+  if (q.deleted) co_return int64_t{INT64_MAX};
+  if (!found) co_return std::unexpected(found.error());
+  if (*found == end) co_return int64_t{0};  // blank ones only: nothing is known
+  q.front_at = at;
+  q.front_physical = u.physical_offset;
+  co_return u.physical_offset;
 }
 
 Task<Result<std::string>> QueueFiles::remove_front(ConsumeQueue& q) {

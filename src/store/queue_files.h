@@ -73,6 +73,11 @@ class QueueFiles {
   // --- retention, queue_clean.cc
   // Moves min_offset behind the units of records that lie below `log_min`. It never goes back.
   Task<Result<void>> correct_min(ConsumeQueue& q, int64_t log_min);
+  // The same, for any place in the log.
+  Task<Result<void>> raise_min(ConsumeQueue& q, int64_t physical);
+  // Where in the log the queue's first message is; INT64_MAX: it has none.
+  Task<Result<int64_t>> front_physical(ConsumeQueue& q);
+  void set_listener(QueueListener* l) { listener_ = l; }
   // Removes the first file when all its units lie below min_offset and on stable storage, and it is not the
   // last one. Its path; empty: there is none to remove (now).
   Task<Result<std::string>> remove_front(ConsumeQueue& q);
@@ -134,6 +139,7 @@ class QueueFiles {
   const std::string root_;
   const int64_t file_units_;
   Semaphore writer_{1};
+  QueueListener* listener_ = nullptr;
   bool no_space_ = false;  // units of the last write_listed() did not all get to the files
   std::vector<QueueRef> unwritten_, unsynced_, busy_tails_;
   std::vector<std::pair<QueueRef, int64_t>> cut_;

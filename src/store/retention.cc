@@ -67,6 +67,8 @@ Task<void> Retention::round() {
   }
   auto why = co_await reason_now(manual, forcibly);
   if (why && !stop_.is_set()) co_await delete_log_files(*why, forcibly);
+  if (rules_.log_bytes_max != 0) co_await delete_beyond_bytes();
+  if (reclaim_) co_await delete_unneeded();
   if (!stop_.is_set()) co_await follow_log();
 }
 
@@ -120,8 +122,7 @@ Task<Result<Retention::Age>> Retention::age_of_front() {
 Task<void> Retention::delete_log_files(DeleteReason why, bool forcibly) {
   SegmentSet& files = log_.segments();
   for (uint32_t deleted = 0; deleted < rules_.batch_max && !stop_.is_set(); deleted++) {
-    const uint64_t end = files.first_base() + files.file_bytes();
-    if (files.count() < 2 || end > log_.appended_offset() || end > owner_.deletable_below()) break;
+    if (!may_delete_front()) break;
     auto age = co_await age_of_front();
     if (!age) {
       failed(files.path_of_front(), age.error());
@@ -137,6 +138,41 @@ Task<void> Retention::delete_log_files(DeleteReason why, bool forcibly) {
     if (!forcibly) continue;
     auto used = co_await used_percent();
     forcibly = used && *used > rules_.clean_forcibly_percent;
+  }
+}
+
+bool Retention::may_delete_front() {
+  SegmentSet& files = log_.segments();
+  const uint64_t end = files.first_base() + files.file_bytes();
+  return files.count() >= 2 && end <= log_.appended_offset() && end <= owner_.deletable_below();
+}
+
+Task<void> Retention::delete_beyond_bytes() {
+  SegmentSet& files = log_.segments();
+  while (!stop_.is_set() && may_delete_front() &&
+         log_.appended_offset() - files.first_base() > rules_.log_bytes_max) {
+    auto age = co_await age_of_front();
+    bool gone = co_await delete_front(DeleteReason::log_bytes, age ? age->sure_ms : -1);
+    if (!gone) co_return;
+    co_await stop_.wait_for(rules_.log_pause_ms * ns_per_ms);
+  }
+}
+
+Task<void> Retention::delete_unneeded() {
+  SegmentSet& files = log_.segments();
+  if (!may_delete_front()) co_return;
+  auto needed_from = static_cast<int64_t>(owner_.deletable_below());
+  for (const QueueRef& q : table_.all()) {
+    auto front = co_await queues_.front_physical(*q);
+    if (!front || stop_.is_set()) co_return;
+    needed_from = std::min(needed_from, *front);
+  }
+  while (!stop_.is_set() && may_delete_front() &&
+         static_cast<int64_t>(files.first_base() + files.file_bytes()) <= needed_from) {
+    auto age = co_await age_of_front();
+    bool gone = co_await delete_front(DeleteReason::discarded, age ? age->sure_ms : -1);
+    if (!gone) co_return;
+    co_await stop_.wait_for(rules_.log_pause_ms * ns_per_ms);
   }
 }
 

@@ -45,6 +45,10 @@ class Retention {
   void set_listener(FailureListener* l) { listener_ = l; }
   // The next rounds delete what is older than fileReservedTime at any hour; the first one begins now.
   void delete_expired();
+  // Files of the log in which no queue has a message any more go at any age.
+  void set_reclaim(bool on) { reclaim_ = on; }
+  // Queues have lost messages at their fronts, and perhaps files.
+  void queues_moved() { cleaned_log_min_.reset(); }
 
  private:
   struct Age {
@@ -58,6 +62,9 @@ class Retention {
   Task<Result<uint32_t>> used_percent();
   Task<std::optional<DeleteReason>> reason_now(bool manual, bool& forcibly);
   Task<void> delete_log_files(DeleteReason why, bool forcibly);
+  bool may_delete_front();
+  Task<void> delete_beyond_bytes();
+  Task<void> delete_unneeded();
   Task<bool> delete_front(DeleteReason why, int64_t age_ms);
   Task<Result<Age>> age_of_front();
   void note_held();
@@ -80,6 +87,7 @@ class Retention {
   int64_t opened_ns_ = 0;
   int64_t opened_wall_ms_ = 0;
   uint32_t manual_rounds_ = 0;
+  bool reclaim_ = false;
   int64_t told_jump_ms_ = 0;
   std::optional<int64_t> cleaned_log_min_;  // queues and index agree with a log that begins there
   Event soon_, stop_;

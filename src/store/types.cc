@@ -69,6 +69,10 @@ const char* name_of(DeleteReason r) {
       return "older than fileReservedTime, and deletion was asked for";
     case DeleteReason::disk_forcibly:
       return "the disk is fuller than diskSpaceCleanForciblyRatio";
+    case DeleteReason::log_bytes:
+      return "the CommitLog is longer than discardBytes";
+    case DeleteReason::discarded:
+      return "all its messages were discarded";
     case DeleteReason::log_deleted:
       return "the CommitLog has none of its messages any more";
   }
@@ -77,6 +81,7 @@ const char* name_of(DeleteReason r) {
 
 MessageFilter::~MessageFilter() = default;
 ArrivalListener::~ArrivalListener() = default;
+QueueListener::~QueueListener() = default;
 FailureListener::~FailureListener() = default;
 RecoveryProgress::~RecoveryProgress() = default;
 

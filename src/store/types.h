@@ -40,11 +40,12 @@ struct RetentionOptions {
   bool clean_forcibly = true;                          // cleanFileForciblyEnable
   uint32_t first_clean_ms = 60'000;                    // after the start
   uint32_t clean_interval_ms = 10'000;                 // cleanResourceInterval
-  uint32_t log_pause_ms = 100;             // deleteCommitLogFilesInterval: between two files of the log
-  uint32_t queue_pause_ms = 100;           // deleteConsumeQueueFilesInterval
-  uint32_t warning_percent = 90;           // diskSpaceWarningLevelRatio: above it, producers are refused
-  uint64_t reserved_bytes = 0;             // diskReservedBytes: with less free, producers are refused
-  uint32_t batch_max = 10;                 // deleteFileBatchMax: files of the log each time
+  uint32_t log_pause_ms = 100;    // deleteCommitLogFilesInterval: between two files of the log
+  uint32_t queue_pause_ms = 100;  // deleteConsumeQueueFilesInterval
+  uint32_t warning_percent = 90;  // diskSpaceWarningLevelRatio: above it, producers are refused
+  uint64_t reserved_bytes = 0;    // diskReservedBytes: with less free, producers are refused
+  uint64_t log_bytes_max = 0;     // discardBytes with discardPolicy=fifo: a longer log loses its oldest files
+  uint32_t batch_max = 10;        // deleteFileBatchMax: files of the log each time
   uint32_t destroy_forcibly_ms = 120'000;  // destroyMapedFileIntervalForcibly: so long readers may hold one
 };
 
@@ -245,6 +246,8 @@ enum class DeleteReason : uint8_t {
   disk_used,      // ... with more of the disk in use than diskMaxUsedSpaceRatio
   manual,         // ... by DELETE_EXPIRED_COMMITLOG
   disk_forcibly,  // of any age: more of the disk in use than diskSpaceCleanForciblyRatio
+  log_bytes,      // of any age: the log is longer than discardBytes
+  discarded,      // of any age: nothing in it is in any queue, topics have discarded it
   log_deleted,    // of a queue or the index: the log has nothing of it any more
 };
 const char* name_of(DeleteReason r);
@@ -254,6 +257,13 @@ struct DeletedFile {
   uint64_t bytes = 0;
   int64_t age_ms = -1;  // of its newest message, of a file of the log only
   DeleteReason reason = DeleteReason::delete_when;
+};
+
+// Told when messages leave a queue at its front, deleted or discarded. On the store's loop; must not suspend.
+class QueueListener {
+ public:
+  virtual ~QueueListener();
+  virtual void on_min_moved(std::string_view topic, int32_t queue_id, int64_t from, int64_t to) = 0;
 };
 
 // Why producers are refused.

@@ -78,6 +78,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       transactions(*this),
       timers(*this, d, config_path(c, "timerDelivered.json")),
       dedup(*this),
+      discard(*this, d, config_path(c, "discardedBelow.json")),
       store_host(parsed(address_of(c))),
       store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
@@ -93,6 +94,7 @@ Task<Result<void>> Broker::load() {
   CO_TRY(co_await groups.load());
   CO_TRY(co_await offsets.load());
   CO_TRY(co_await schedule.load());
+  CO_TRY(co_await discard.load());
   CO_TRY(co_await timers.load());
   topics.add_system_topics(wall_ms());
   groups.add_system_groups(wall_ms());
@@ -104,6 +106,7 @@ Task<Result<void>> Broker::load() {
 void Broker::start() {
   registration.start(scope_);
   schedule.start(scope_);
+  discard.start(scope_);
   transactions.start(scope_);
   timers.start(scope_);
   dedup.start(scope_);
@@ -131,6 +134,7 @@ Task<void> Broker::save_all() {
   co_await schedule.close();
   co_await timers.close();
   store.set_arrival_listener(nullptr);
+  store.set_queue_listener(nullptr);
 }
 
 // ---- tasks that run beside ---------------------------------------------------------------------------
@@ -167,6 +171,7 @@ Task<void> Broker::save_what_a_full_disk_kept() {
     co_await topics.save_again();
     co_await groups.save_again();
     co_await schedule.save_again();
+    co_await discard.save_again();
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "daemon/broker/client_manager.h"
 #include "daemon/broker/deduplication.h"
+#include "daemon/broker/discard.h"
 #include "daemon/broker/due_clock.h"
 #include "daemon/broker/group_manager.h"
 #include "daemon/broker/lock_manager.h"
@@ -105,6 +106,7 @@ class Broker : public Service, private store::ArrivalListener {
   TransactionService transactions;
   TimerService timers;
   Deduplication dedup;
+  DiscardService discard;
   BrokerStats stats;
   proto::DataVersion config_version;
   Address store_host;

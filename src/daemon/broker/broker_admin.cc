@@ -58,6 +58,8 @@ void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
   t["dispatchBehindBytes"] = std::to_string(b.store.max_physical_offset() - b.store.confirm_offset());
   t["remainHowManyDataToFlush"] =
       fmt::format("{} B", b.store.max_physical_offset() - b.store.flushed_offset());
+  for (const auto& [group, count] : b.discard.lost_by_group())
+    t["unconsumedDeleted_" + group] = std::to_string(count);
   t["dispatchMaxBuffer"] = t["pageCacheLockTimeMills"] = "0";
 }
 

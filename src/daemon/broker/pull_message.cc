@@ -204,6 +204,7 @@ bool answer_reset(Broker& b, Request& r, const proto::PullMessageRequestHeader& 
 Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h) {
   TagFilter filter;
   if (!check_pull(b, r, h, filter)) co_return;
+  b.discard.note_read(h.topic);
   if (answer_reset(b, r, h)) co_return;
   const bool commits = (h.sys_flag & flags::commit_offset) != 0;
   if (commits) b.offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset);

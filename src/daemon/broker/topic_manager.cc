@@ -148,6 +148,9 @@ const AttributeRule attribute_rules[] = {
      {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "LITE", "PRIORITY"}},
     {"dedup.key", true, {"NONE", "UNIQ_KEY", "KEYS"}},
     {"dedup.window.ms", true, {}, dedup_window_ms_min, dedup_window_ms_max},
+    {"discard.policy", true, {"none", "age", "fifo", "lru"}},
+    {"discard.age.ms", true, {}, 1, INT64_MAX},
+    {"discard.bytes", true, {}, 1, INT64_MAX},
 };
 
 bool is_legal(const AttributeRule& rule, std::string_view value) {
