@@ -84,18 +84,17 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
 using ToCome = CommandList<
     SendReplyMessage, SendReplyMessageV2, QueryAssignment, SetMessageRequestMode, ConsumeMessageDirectly,
     NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic, DeleteTopicInBrokerList,
-    QueryConsumeQueue,
-    QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList,
-    UpdateAndGetGroupForbidden, GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus,
-    ViewBrokerStatsData, GetAllMessageRequestMode, UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig,
-    GetColdDataFlowCtrInfo, SetCommitlogReadMode, CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson,
-    GetTimerCheckPoint, GetTimerMetrics, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser,
-    AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl,
-    AddBroker, RemoveBroker, ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset,
-    GetBrokerEpochCache, NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster,
-    ControllerRegisterBroker, ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData,
-    UpdateControllerConfig, GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId,
-    ControllerApplyBrokerId>;
+    QueryConsumeQueue, QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList,
+    DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden, GetBrokerConsumeStats, QueryCorrectionOffset,
+    InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData, GetAllMessageRequestMode,
+    UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
+    CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, GetTimerCheckPoint, GetTimerMetrics,
+    SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser, AuthGetUser, AuthListUser,
+    AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl, AddBroker, RemoveBroker,
+    ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset, GetBrokerEpochCache,
+    NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster, ControllerRegisterBroker,
+    ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData, UpdateControllerConfig,
+    GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId, ControllerApplyBrokerId>;
 
 using Table = Routes<Broker, Served, NotServed<NamesrvCommands, PopCommands, OfOthers, Obsolete, ToCome>>;
 
