@@ -17,7 +17,6 @@ namespace {
 
 constexpr int64_t idle_look_ns = 1 * ns_per_s;  // units may come from elsewhere than a send
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
-constexpr int64_t half_reserved_ms = int64_t{72} * 3'600'000;  // as long as the log is kept
 // What a check adds: four properties with their longest values and separators.
 constexpr size_t check_properties_bytes = 160;
 
@@ -175,8 +174,9 @@ void TransactionService::add(const proto::RecordView& record, int64_t queue_offs
   h.bytes = static_cast<int32_t>(record.size);
   // As far as it is old already the wall clock decides, from now on the monotonic one.
   h.stored_ms = stored_ms(record);
-  int64_t age_ms = std::clamp<int64_t>(broker_.wall_ms() - h.stored_ms, 0, half_reserved_ms);
-  h.given_up_ns = broker_.now_ns() + (half_reserved_ms - age_ms) * ns_per_ms;
+  const int64_t reserved_ms = broker_.config.fileReservedTime * 3'600'000;
+  int64_t age_ms = std::clamp<int64_t>(broker_.wall_ms() - h.stored_ms, 0, reserved_ms);
+  h.given_up_ns = broker_.now_ns() + (reserved_ms - age_ms) * ns_per_ms;
   h.checks = static_cast<int32_t>(number_of(record.property(prop::TRANSACTION_CHECK_TIMES), 0));
   h.origin = number_of(record.property(prop::TRAN_PREPARED_QUEUE_OFFSET), queue_offset);
   if (auto older = current(h.origin, h.origin); h.origin != queue_offset && older != open_.end()) {
@@ -209,7 +209,7 @@ int64_t TransactionService::first_wait_ns(const proto::RecordView& record) const
   int64_t since_ms = record.store_timestamp_ms;
   if (!asked) {
     int64_t immune_s = number_of(record.property(prop::CHECK_IMMUNITY_TIME_IN_SECONDS), -1);
-    if (immune_s > 0) wait_ms = std::min(immune_s, half_reserved_ms / 1000) * 1000;
+    if (immune_s > 0) wait_ms = std::min(immune_s, c.fileReservedTime * 3600) * 1000;
     since_ms = stored_ms(record);
   }
   // Wall-clock time counts only between two runs of the broker; a step cannot make it longer than the wait.
