@@ -186,7 +186,9 @@ Task<Result<void>> TimerService::take_due(std::vector<DueMessage>& due, std::vec
     taken.push_back(t);
     store::QueueUnit unit;
     auto n = co_await broker_.store.queue_units(topic, 0, t.offset, std::span(&unit, 1));
-    if (!n) {
+    const bool gone = !n && n.error().code == Errc::not_found;  // from the queue, with the log
+    if (gone) unit = {0, store::blank_unit_size, 0};
+    if (!n && !gone) {
       result = std::unexpected(n.error());
       break;
     }
@@ -233,8 +235,9 @@ Task<Result<void>> TimerService::read_recalls(Recalls& r) {
   while (r.read < r.offsets.size()) {
     int64_t offset = r.offsets[r.read];
     store::QueueUnit unit;
-    CO_TRY_VAR(n, co_await broker_.store.queue_units(topic, 0, offset, std::span(&unit, 1)));
-    if (n == 1 && !store::is_blank(unit)) {
+    auto n = co_await broker_.store.queue_units(topic, 0, offset, std::span(&unit, 1));
+    if (!n && n.error().code != Errc::not_found) co_return std::unexpected(n.error());
+    if (n && *n == 1 && !store::is_blank(unit)) {
       auto extent = co_await broker_.store.record_at(unit.physical_offset);
       if (!extent && extent.error().code != Errc::not_found) co_return std::unexpected(extent.error());
       std::optional<std::string_view> key;
