@@ -20,7 +20,7 @@ constexpr size_t batch_bytes_max = 512u << 10;  // or one message
 constexpr int64_t look_ns = 500 * ns_per_ms;    // to see the wall clock being set
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
 constexpr int64_t roll_look_ns = 10 * ns_per_s;
-constexpr int64_t roll_files_min = 4;   // fewer files of the log: it is not about to be deleted
+constexpr int64_t roll_files_min = 2;  // fewer files of the log: it is not about to be deleted
 constexpr int64_t span_max = 16 << 20;  // bits of DoneSet: 2 MiB, or 8 for each message that waits
 constexpr int64_t overlap_ms = 1000;    // of a scan with what is in memory
 
