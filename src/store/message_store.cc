@@ -661,6 +661,9 @@ std::vector<std::string> MessageStore::topics_with_queues() const {
   return impl_->table_.topics();
 }
 
+void MessageStore::set_needed_from(int64_t physical) {
+  impl_->needed_from_ = static_cast<uint64_t>(physical);
+}
 int64_t MessageStore::min_physical_offset() const {
   return static_cast<int64_t>(impl_->log_.segments().first_base());
 }

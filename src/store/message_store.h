@@ -108,6 +108,10 @@ class MessageStore {
   // What is older than fileReservedTime is deleted soon, at whatever hour.
   void delete_expired();
 
+  // The log from there on is needed still, whatever its age and however full the disk: no file that ends
+  // behind it is deleted. INT64_MAX, as it is at first: all may go.
+  void set_needed_from(int64_t physical);
+
   int64_t min_physical_offset() const;
   int64_t max_physical_offset() const;  // end of what was appended
   int64_t confirm_offset() const;

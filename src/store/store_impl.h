@@ -91,7 +91,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   void log_failed(const Error& e) override;
   Task<bool> log_may_grow(bool urgent) override;
   void log_stuck(bool stuck) override { disk_watch_.set_log_stuck(stuck); }
-  uint64_t deletable_below() const override { return checkpointed_; }
+  uint64_t deletable_below() const override { return std::min(checkpointed_, needed_from_); }
   void advance_confirm();
   void dispatch(const PendingRecord& p, int64_t now_ns);
   void dispatch_to_queue(const PendingRecord& p, int64_t now_ns);
@@ -165,7 +165,8 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   bool failed_ = false;
   std::string reason_;
 
-  uint64_t checkpointed_ = 0;  // confirm offset of the last checkpoint
+  uint64_t checkpointed_ = 0;          // confirm offset of the last checkpoint
+  uint64_t needed_from_ = UINT64_MAX;  // the owner still needs the log from there on
   uint64_t deletions_ = 0;
   bool checkpoint_wanted_ = false;
   Scope tasks_;      // the log's

@@ -96,6 +96,7 @@ Task<Result<void>> Broker::load() {
   CO_TRY(co_await schedule.load());
   CO_TRY(co_await discard.load());
   CO_TRY(co_await timers.load());
+  store.set_needed_from(0);  // until start() has looked
   topics.add_system_topics(wall_ms());
   groups.add_system_groups(wall_ms());
   CO_TRY(co_await topics.save());
@@ -113,6 +114,7 @@ void Broker::start() {
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
   scope_.spawn(look_for_silent_clients());
+  scope_.spawn(keep_what_waits());
   scope_.spawn(save_what_a_full_disk_kept());
 }
 
@@ -172,6 +174,18 @@ Task<void> Broker::save_what_a_full_disk_kept() {
     co_await groups.save_again();
     co_await schedule.save_again();
     co_await discard.save_again();
+  }
+}
+
+// Delayed messages that are still to come do not go with old files of the log. Those of the timer move on to
+// newer ones before (timer.h). What is needed only moves forward, so an older answer is a safe one.
+Task<void> Broker::keep_what_waits() {
+  for (;;) {
+    int64_t levels = co_await schedule.needed_from();
+    int64_t timer = co_await timers.needed_from();
+    store.set_needed_from(std::min(levels, timer));
+    bool stop = co_await stopping.wait_for(5 * ns_per_s);
+    if (stop) co_return;
   }
 }
 

@@ -121,6 +121,7 @@ class Broker : public Service, private store::ArrivalListener {
   Task<void> save_groups();
   Task<void> save_topics();
   Task<void> look_for_silent_clients();
+  Task<void> keep_what_waits();
   Task<void> save_what_a_full_disk_kept();
 
   std::string address_text_;

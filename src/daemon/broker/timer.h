@@ -135,7 +135,6 @@ class TimerService : public PersistedTable {
   QueueBases bases_;
   int64_t arriving_ = 0;
   int64_t roll_spare_ms_ = 60'000;
-  int64_t reserved_ms_ = 72 * 3'600'000;
   int64_t run_from_ = 0;  // queue offsets below are of earlier runs
   int64_t scan_end_ = 0;  // and these come by the scan
   bool scanned_ = false;

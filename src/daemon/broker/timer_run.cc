@@ -20,9 +20,10 @@ constexpr size_t batch_bytes_max = 512u << 10;  // or one message
 constexpr int64_t look_ns = 500 * ns_per_ms;    // to see the wall clock being set
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
 constexpr int64_t roll_look_ns = 10 * ns_per_s;
-constexpr int64_t roll_files_min = 2;  // fewer files of the log: it is not about to be deleted
+constexpr int64_t roll_files_min = 2;   // fewer files of the log: it is not about to be deleted
 constexpr int64_t span_max = 16 << 20;  // bits of DoneSet: 2 MiB, or 8 for each message that waits
-constexpr int64_t overlap_ms = 1000;    // of a scan with what is in memory
+constexpr int64_t ms_per_hour = 3'600'000;
+constexpr int64_t overlap_ms = 1000;  // of a scan with what is in memory
 
 uint64_t hash_of(std::string_view a, std::string_view b, int64_t c) {
   uint64_t h = std::hash<std::string_view>{}(a) * 0x9e3779b97f4a7c15ULL;
@@ -370,7 +371,8 @@ Task<bool> TimerService::is_old(const store::QueueUnit& unit, int64_t offset) {
   bool oldest_file = unit.physical_offset < first - first % file_bytes + file_bytes;
   if (oldest_file && end - first > roll_files_min * file_bytes) co_return true;
   int64_t stored_ms = co_await broker_.store.store_time(topic, 0, offset);
-  co_return stored_ms >= 0 && broker_.wall_ms() - stored_ms > reserved_ms_ / 2;
+  co_return stored_ms >= 0 &&
+      broker_.wall_ms() - stored_ms > broker_.config.fileReservedTime* ms_per_hour / 2;
 }
 
 // From `at` on, one batch. False: what comes now is young.

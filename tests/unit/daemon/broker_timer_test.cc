@@ -233,6 +233,36 @@ TEST(BrokerTimer, OutlivesTheLog) {
   simulate({rolled, rolled_came});
 }
 
+// Retention of one hour: what waits for ten comes all the same, by the timer and by level; the files go.
+Task<void> longer_than_the_log(World& w) {
+  auto a = co_await w.send("T", "timer", props({{"TIMER_DELAY_SEC", "36000"}}));
+  EXPECT_EQ(code_of(a), 0);
+  a = co_await w.send("T", "level", props({{"DELAY", "18"}}));
+  EXPECT_EQ(code_of(a), 0);
+  for (int i = 0; i < 40; i++) a = co_await w.send("Big", std::string(90'000, 'b'));
+  std::string every_hour = "0";
+  for (int h = 1; h < 24; h++) every_hour += ";" + std::to_string(h);
+  a = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {},
+                      "fileReservedTime=1\ndeleteWhen=" + every_hour + "\n");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await sleep_for(7190 * ns_per_s);
+  EXPECT_EQ(w.store->min_physical_offset(), 0) << "the message of the level is in the first file";
+  co_await sleep_for(3600 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1) << "the level's has come";
+  EXPECT_GE(w.store->min_physical_offset(), 3 << 20) << "and what held the files is gone";
+  EXPECT_GE(w.broker.timers.stats().rolled, 1u);
+  co_await sleep_for(7 * 3600 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+  co_await sleep_for(3600 * ns_per_s);
+  co_await w.peer->close();  // silent for too long
+  w.peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto got = co_await w.pull("T", 0);
+  EXPECT_EQ(bodies(got), "level,timer");
+}
+TEST(BrokerTimer, OutlivesRetention) {
+  simulate({longer_than_the_log});
+}
+
 // ---- delay levels
 
 Task<void> three_by_level(World& w) {
