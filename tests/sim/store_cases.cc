@@ -37,7 +37,7 @@ LifePlan workload_of(const PointCase& c) {
   if (c.deletes) add_retention(p.store, 3, true);
   p.producers = 4;
   p.calls_per_producer = c.deletes ? 12 : 7;
-  if (c.deletes) p.pause_ns_max = 40 * ns_per_ms;
+  if (c.deletes) p.pause_ns_max = 150 * ns_per_ms;
   p.consumers = 1;
   p.body_bytes_max = c.deletes ? 9'000 : 20'000;
   p.end = c.point == 0 ? End::shutdown : End::power_cut;
