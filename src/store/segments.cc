@@ -88,14 +88,14 @@ Task<Result<void>> SegmentSet::create(uint64_t base) {
 }
 
 Task<Result<void>> SegmentSet::cut(uint64_t end) {
-  // From the last file down: a crash between two steps leaves no gap.
+  // From the last file down, each durable before the next: no crash leaves a gap.
   while (!files_.empty() && files_.back()->base >= end && files_.size() > 1) {
     std::shared_ptr<Segment> s = files_.back();
     files_.pop_back();
     co_await s->file->close();
     CO_TRY(co_await disk_.remove(path_of(s->base)));
+    CO_TRY(co_await disk_.sync_dir(dir_));
   }
-  CO_TRY(co_await disk_.sync_dir(dir_));
   std::shared_ptr<Segment> s = find(end);
   if (s == nullptr) co_return Result<void>();  // the last file is full
   CO_TRY(co_await s->file->truncate(end - s->base));
