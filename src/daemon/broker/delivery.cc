@@ -209,6 +209,7 @@ store::MessageIn copy_of(const DueMessage& due, const Address& store_host, std::
   store::MessageIn m = copy_of(due.record, store_host);
   m.topic = topic;
   m.queue_id = queue_id;
+  m.prepared_transaction_offset = due.record.prepared_transaction_offset;
   if (!due.properties.empty()) m.properties = due.properties;
   return m;
 }

@@ -58,9 +58,7 @@ void TransactionService::stop() {
 bool TransactionService::prepare(store::MessageIn& m, std::string& properties,
                                  std::string_view unique_key) const {
   const std::string key(unique_key);
-  // A delay would have to begin at the commit; RocketMQ's clients take these away as well.
-  for (std::string_view p : {prop::DELAY, prop::TIMER_DELAY_MS, prop::TIMER_DELAY_SEC, prop::TIMER_DELIVER_MS,
-                             prop::TRANSACTION_CHECK_TIMES, prop::TRAN_PREPARED_QUEUE_OFFSET,
+  for (std::string_view p : {prop::TRANSACTION_CHECK_TIMES, prop::TRAN_PREPARED_QUEUE_OFFSET,
                              prop::TRANSACTION_STORE_TIME, prop::TRANSACTION_COPY_CRC})
     proto::remove_property(properties, p);
   proto::set_property(properties, prop::REAL_TOPIC, m.topic);

@@ -189,15 +189,30 @@ TEST(BrokerTransaction, RefusedBeforeAnythingIsStored) {
   simulate({refused});
 }
 
-Task<void> no_delay(World& w) {
-  auto sent = co_await w.send("T", "x", half_properties("K1", "pg", "DELAY", "3"));
-  EXPECT_EQ(w.store->max_offset(names::SCHEDULE_TOPIC_XXXX, 2), 0);
-  auto a = co_await end(w, place_of(sent), commit);
-  EXPECT_EQ(code_of(a), 0);
+Task<void> delayed_commit(World& w) {
+  auto level = co_await w.send("T", "level", half_properties("K1", "pg", "DELAY", "3"));
+  auto timer = co_await w.send("T", "timer", half_properties("K2", "pg", "TIMER_DELAY_SEC", "20"), "1");
+  auto wrong = co_await w.send("T", "wrong", half_properties("K3", "pg", "TIMER_DELAY_SEC", "soon"));
+  EXPECT_EQ(code_of(wrong), 13) << "what a commit could not place";
+  co_await sleep_for(5 * ns_per_s);
+  for (const Answer* sent : {&level, &timer}) {
+    auto a = co_await end(w, place_of(*sent), commit);
+    EXPECT_EQ(code_of(a), 0) << remark(a);
+  }
+  co_await sleep_for(8 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 0) << "10 s from the commit";
+  co_await sleep_for(3 * ns_per_s);
   EXPECT_EQ(w.store->max_offset("T", 0), 1);
+  EXPECT_EQ(w.store->max_offset("T", 1), 0);
+  co_await sleep_for(12 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 1), 1);
+  auto pulled = co_await w.pull("T", 0);
+  auto got = records(pulled);
+  EXPECT_EQ(got.size(), 1u);
+  if (!got.empty()) EXPECT_EQ(std::to_string(got[0].prepared_transaction_offset), place_of(level).physical);
 }
-TEST(BrokerTransaction, AHalfMessageIsNotDelayed) {
-  simulate({no_delay});
+TEST(BrokerTransaction, ADelayBeginsWithTheCommit) {
+  simulate({delayed_commit});
 }
 
 // ---- questions ---------------------------------------------------------------------------------------
