@@ -341,7 +341,8 @@ constexpr OptionSpec send_options[] = {
     {"--property", "NAME=VALUE", &Options::properties, "a property of each request; repeatable"},
     {"--count", "N", &Options::count, "stop after N messages, rounded up to whole requests", 1,
      INT64_MAX / 2},
-    {"--topics", "N", &Options::topics, "in turn to TOPIC_000000 and the N - 1 that follow", 2, 1'000'000},
+    {"--topics", "N", &Options::topics, "in turn to TOPIC_000000 and the N - 1 that follow; 1: to TOPIC", 1,
+     1'000'000},
     {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only this broker"},
     duration_option,
 };

@@ -92,6 +92,11 @@ Task<Result<int64_t>> QueueFiles::front_physical(ConsumeQueue& q) {
   co_return u.physical_offset;
 }
 
+bool QueueFiles::front_waits(const ConsumeQueue& q) const {
+  const int64_t end = q.files_begin + file_units_;
+  return !q.deleted && q.files_begin >= 0 && end <= q.min_offset && end < q.files_end && end > q.synced;
+}
+
 Task<Result<std::string>> QueueFiles::remove_front(ConsumeQueue& q) {
   QueueRef keep(&q);
   co_await writer_.acquire();

@@ -81,6 +81,8 @@ class QueueFiles {
   // Removes the first file when all its units lie below min_offset and on stable storage, and it is not the
   // last one. Its path; empty: there is none to remove (now).
   Task<Result<std::string>> remove_front(ConsumeQueue& q);
+  // There is one that only waits until its units are on stable storage.
+  bool front_waits(const ConsumeQueue& q) const;
 
   // --- reading
   // The block that holds `offset`, which must be below q.written.

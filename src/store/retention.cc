@@ -211,6 +211,7 @@ Task<void> Retention::follow_log() {
   for (const QueueRef& q : table_.all()) {
     if (stop_.is_set()) co_return;
     auto r = co_await clean_queue(*q, log_min);
+    if (queues_.front_waits(*q)) all = false;
     if (r) continue;
     all = false;
     failed("consumequeue/" + q->topic->name + "/" + std::to_string(q->id), r.error());

@@ -20,7 +20,7 @@ void delete_expired_commitlog(Broker& b, Request& r, proto::EmptyHeader) {
 Task<void> clean_expired_consumequeue(Broker& b, Request& r, proto::EmptyHeader) {
   for (const store::MessageStore::QueueName& q : b.store.expired_queues()) {
     if (b.topics.is_system(q.topic)) continue;  // the broker itself keeps offsets in these
-    auto reset_groups = [&b, q] {
+    const std::function<void()> reset_groups = [&b, q] {
       for (const std::string& group : b.offsets.groups_of(q.topic)) {
         const OffsetManager::Queues* queues = b.offsets.queues(group, q.topic);
         if (queues != nullptr && queues->contains(q.queue_id))

@@ -189,11 +189,11 @@ Task<void> failing(SimDisk& d) {
   OffsetManager m(d, path, Durability::on_media);
   co_await m.load();
   d.plan().faults.push_back(
-      {.kind = sim::FaultKind::no_space, .op = sim::OpKind::write, .path_part = ".log"});
+      {.kind = sim::FaultKind::io_error, .op = sim::OpKind::write, .path_part = ".log"});
   m.commit("g", "T", 0, 7);
   auto kept = co_await m.kept(m.last_change());
   EXPECT_FALSE(kept);
-  EXPECT_TRUE(!kept && kept.error().sys == ENOSPC);
+  EXPECT_TRUE(!kept && kept.error().sys == EIO);
   EXPECT_EQ(m.query("g", "T", 0), 7);
   co_await m.fold();
   kept = co_await m.kept(m.last_change());
