@@ -184,9 +184,12 @@ Task<void> check_queue_files(Life& l, const std::string& topic, const std::strin
   const int64_t end = static_cast<int64_t>(first / store::unit_bytes) + l.plan.store.consume_queue_file_units;
   const int64_t min = l.store->min_offset(topic, std::stoi(id));
   if (min < 0) l.error("files of queue " + queue + ", which is not there");
-  if (files->size() > 1 && end <= min)
+  // A queue without messages keeps the file that ends where it ends.
+  const bool keeps_end = end == min && min == l.store->max_offset(topic, std::stoi(id));
+  if (files->size() > 1 && end <= min && !keeps_end)
     l.error("queue " + queue + " begins at " + std::to_string(min) + ", but has a file up to " +
-            std::to_string(end));
+            std::to_string(end) + " of " + std::to_string(files->size()) + ", and ends at " +
+            std::to_string(l.store->max_offset(topic, std::stoi(id))));
 }
 
 // What was deleted before the last end, in part or whole, is gone some rounds later.
