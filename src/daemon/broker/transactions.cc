@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "daemon/broker/broker.h"
+#include "daemon/broker/delivery.h"
 #include "proto/codes.h"
 #include "proto/properties.h"
 
@@ -167,6 +168,8 @@ Task<bool> TransactionService::is_whole(const proto::RecordView& copy, int64_t q
 }
 
 void TransactionService::add(const proto::RecordView& record, int64_t queue_offset) {
+  // What nobody could commit: a crash damaged it before it was acknowledged.
+  if (!real_queue_of(record)) return;
   Half h;
   h.physical = record.physical_offset;
   h.bytes = static_cast<int32_t>(record.size);

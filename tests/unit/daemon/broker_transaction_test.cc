@@ -38,14 +38,16 @@ HalfPlace place_of(const Answer& sent) {
 }
 
 std::string end_frame(World& w, const HalfPlace& p, std::string_view decision, std::string_view group = "pg",
-                      std::string_view from_check = "false") {
-  return w.request(RequestCode::END_TRANSACTION, {{"topic", "T"},
-                                                  {"producerGroup", group},
-                                                  {"tranStateTableOffset", p.queue_offset},
-                                                  {"commitLogOffset", p.physical},
-                                                  {"commitOrRollback", decision},
-                                                  {"fromTransactionCheck", from_check},
-                                                  {"msgId", "K"}});
+                      std::string_view from_check = "false", int32_t flag = 0) {
+  return w.request(RequestCode::END_TRANSACTION,
+                   {{"topic", "T"},
+                    {"producerGroup", group},
+                    {"tranStateTableOffset", p.queue_offset},
+                    {"commitLogOffset", p.physical},
+                    {"commitOrRollback", decision},
+                    {"fromTransactionCheck", from_check},
+                    {"msgId", "K"}},
+                   {}, flag);
 }
 Task<Answer> end(World& w, HalfPlace p, std::string_view decision, std::string_view group = "pg",
                  std::string_view from_check = "false") {
@@ -365,7 +367,8 @@ Task<bool> answer_questions(World& w, const Producer& p, int64_t seconds) {
     auto q = question(a);
     auto wanted = q ? p.wanted.find(q->unique_key) : p.wanted.end();
     if (wanted == p.wanted.end()) continue;
-    bool sent = co_await w.peer->send(end_frame(w, q->place, wanted->second, "pg", "true"));
+    std::string frame = end_frame(w, q->place, wanted->second, "pg", "true", proto::flag_oneway);
+    bool sent = co_await w.peer->send(std::move(frame));
     if (!sent) co_return false;
   }
   co_return true;
