@@ -128,6 +128,7 @@ class QueueFiles {
   Task<Result<void>> load_queue(Listed& l);
   Task<Result<void>> tidy(const std::vector<Listed>& all);
   Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
+  Task<Result<void>> trim_disorder(ConsumeQueue& q, int64_t log_min, bool& trimmed);
   Task<Result<int64_t>> count_below(ConsumeQueue& q, int64_t file_first, int64_t limit, Peek& p);
   Task<Result<QueueUnit>> read_unit(ConsumeQueue& q, int64_t offset, Peek& p);
   Task<Result<int64_t>> skip_blanks(ConsumeQueue& q, int64_t from, int64_t to, QueueUnit& u);

@@ -114,6 +114,32 @@ Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int6
   co_return Result<void>();
 }
 
+// The end of a queue that the log has nothing of is known from its file alone, and a crash may have left
+// anything in what was not synced: units count as long as they are in order and below the log.
+Task<Result<void>> QueueFiles::trim_disorder(ConsumeQueue& q, int64_t log_min, bool& trimmed) {
+  constexpr int64_t unsynced_units_max = 65'536;
+  Peek peek;
+  int64_t good = std::max(q.files_begin, q.max_offset - unsynced_units_max), end = 0;
+  while (good < q.max_offset) {
+    CO_TRY_VAR(u, co_await read_unit(q, good, peek));
+    const int64_t unit_end = u.physical_offset + u.bytes;
+    if (!is_blank(u) && (u.bytes <= 0 || u.physical_offset < end || unit_end > log_min)) break;
+    if (!is_blank(u)) end = unit_end;
+    good++;
+  }
+  if (good == q.max_offset && q.min_offset == good) co_return Result<void>();
+  // Nothing of it makes sense: as if it were not there.
+  if (good == q.files_begin) good = 0;
+  q.max_offset = q.written = q.tail_first = good;
+  q.min_offset = good;
+  q.last_physical_end = end;
+  trimmed = true;
+  if (good == 0) co_return Result<void>();
+  while (q.files_end - file_units_ >= good && q.files_end - file_units_ > q.files_begin)
+    q.files_end -= file_units_;
+  co_return Result<void>();
+}
+
 Task<Result<void>> QueueFiles::load_queue(Listed& l) {
   ConsumeQueue& q = table_.get_or_create(l.topic, l.id);
   QueueRef keep(&q);
@@ -132,6 +158,8 @@ Task<Result<void>> QueueFiles::load_queue(Listed& l) {
     files.push_back(first);
   }
   if (sane && !files.empty()) CO_TRY(co_await find_ends(q, files, l));
+  bool cut = l.cut;
+  if (q.max_offset > 0 && q.last_physical_end <= l.log_min) CO_TRY(co_await trim_disorder(q, l.log_min, cut));
   if (!sane || files.empty() || q.max_offset == 0) {
     forget(q.uid);
     table_.detach_queue(q);
@@ -139,7 +167,7 @@ Task<Result<void>> QueueFiles::load_queue(Listed& l) {
     if (l.removed) co_return co_await remove_tree(dir);
     co_return Result<void>();
   }
-  if (l.cut) CO_TRY(co_await cut_files(q, files));
+  if (cut) CO_TRY(co_await cut_files(q, files));
   table_.loaded(q);
   co_return Result<void>();
 }

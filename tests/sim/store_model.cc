@@ -254,7 +254,8 @@ class LogWalk {
       // Of some nothing is in the log any more.
       if (it == queues_.end() && dump_.min_physical > 0 && q.min_offset == q.max_offset) continue;
       if (it == queues_.end()) {
-        errors_.push_back("queue " + name + " has units, the log has no message for it");
+        errors_.push_back("queue " + name + " has units from " + std::to_string(q.min_offset) + " to " +
+                          std::to_string(q.max_offset) + ", the log has no message for it");
         continue;
       }
       if (q.min_offset != it->second.first)
