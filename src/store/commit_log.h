@@ -25,7 +25,7 @@ inline constexpr size_t log_write_bytes_max = 1u << 20;  // one write; also how 
 inline constexpr size_t log_chunk_bytes_max = 1u << 20;  // one piece of log memory
 inline constexpr size_t log_read_bytes_max = 1u << 20;   // one read of old log
 inline constexpr size_t zero_buffer_bytes = 256u << 10;
-inline constexpr size_t zero_step_bytes = 4u << 20;  // one write of zeros ahead
+inline constexpr size_t zero_step_bytes = 512u << 10;  // one write of zeros ahead: commits wait for it
 
 // Told by the log. Neither may suspend.
 class LogOwner {
