@@ -14,6 +14,11 @@ namespace rmq::store {
 namespace {
 constexpr uint64_t block = disk_block_bytes;
 constexpr uint64_t long_read_bytes = 128u << 10;  // a longer read counts among the long ones
+// When at least this much was appended since the last long read, messages come in and long reads rest.
+constexpr uint64_t busy_append_bytes = 16u << 10;
+constexpr int64_t rest_times =
+    3;  // ... as many times as long as the read took: a quarter of the time is theirs
+constexpr int64_t rest_max_ns = 50 * ns_per_ms;
 size_t chunk_bytes_for(uint64_t file_bytes) {
   return std::gcd<uint64_t>(file_bytes, log_chunk_bytes_max);
 }
@@ -40,7 +45,7 @@ Task<Result<void>> CommitLog::begin_at(uint64_t end, uint64_t zeroed_to) {
     auto made = co_await segments_.create(end);
     if (!made) co_return made;
   }
-  append_ = written_ = flushed_ = end;
+  append_ = written_ = flushed_ = append_at_long_read_ = end;
   append_segment_ = segments_.find(end);
   file_end_ = append_segment_->base + segments_.file_bytes();
   zeroed_ = std::max(zeroed_to, align_up(end));
@@ -384,23 +389,37 @@ Task<Result<void>> CommitLog::read_run(uint64_t physical, uint64_t end) {
   co_return Result<void>();
 }
 
+void CommitLog::plan_rest(int64_t began_ns) {
+  const uint64_t appended = append_ - append_at_long_read_;
+  append_at_long_read_ = append_;
+  if (appended < busy_append_bytes) return;
+  const int64_t now_ns = Loop::current().clock().mono_ns();
+  const int64_t rest_ns = std::min((now_ns - began_ns) * rest_times, rest_max_ns);
+  long_reads_rest_until_ns_ = std::max(long_reads_rest_until_ns_, now_ns) + rest_ns;
+}
+
 Task<Result<void>> CommitLog::load(uint64_t physical, uint64_t end) {
   end = std::max(end, physical + 1);
-  Semaphore& slots = end - physical > long_read_bytes ? long_reads_ : short_reads_;
+  const bool is_long = end - physical > long_read_bytes;
+  Semaphore& slots = is_long ? long_reads_ : short_reads_;
   while (in_memory(physical, 1).memory == nullptr) {
     if (std::shared_ptr<Loading> other = loading_at(physical)) {
       co_await other->done.wait();
       continue;  // it may have failed, or be evicted again
     }
-    if (!slots.try_acquire()) {
-      co_await slots.acquire();
-      bool there = in_memory(physical, 1).memory != nullptr || loading_at(physical) != nullptr;
-      if (there) {
-        slots.release();
-        continue;
-      }
+    bool waited = !slots.try_acquire();
+    if (waited) co_await slots.acquire();
+    if (is_long && Loop::current().now_ns() < long_reads_rest_until_ns_) {
+      waited = true;
+      co_await sleep_until(long_reads_rest_until_ns_);
     }
+    if (waited && (in_memory(physical, 1).memory != nullptr || loading_at(physical) != nullptr)) {
+      slots.release();
+      continue;
+    }
+    const int64_t began_ns = Loop::current().clock().mono_ns();
     auto r = co_await read_run(physical, end);
+    if (is_long) plan_rest(began_ns);
     slots.release();
     if (!r) co_return r;
   }

@@ -74,7 +74,8 @@ class CommitLog {
   Piece in_memory(uint64_t physical, size_t bytes) { return cache_.find(physical, bytes); }
   // Brings old log into memory with one read, from the block of `physical` on towards `end`: at most
   // log_read_bytes_max, not beyond the file, and not what is in memory already or on its way. Few such reads
-  // are in flight at a time, in the order of the calls, so that the device has time for the log's writes.
+  // are in flight at a time, in the order of the calls, and while messages come in long ones rest between, so
+  // that the device, and this thread, have time for the log's writes.
   Task<Result<void>> load(uint64_t physical, uint64_t end);
   Task<Result<LogExtent>> read(uint64_t physical, size_t bytes);  // contiguous; a copy where needed
   Task<Result<void>> copy(uint64_t physical, MutableBytes into);  // through a small read when not in memory
@@ -110,6 +111,7 @@ class CommitLog {
     Event done;
   };
   std::shared_ptr<Loading> loading_at(uint64_t physical) const;
+  void plan_rest(int64_t began_ns);
   Task<Result<void>> read_run(uint64_t physical, uint64_t end);
   Task<Result<void>> read_part(uint64_t physical, MutableBytes into);
 
@@ -144,6 +146,8 @@ class CommitLog {
   Semaphore sync_one_{1};
   std::map<uint64_t, std::shared_ptr<Loading>> loading_;  // by first offset
   Semaphore long_reads_{2}, short_reads_{16};
+  int64_t long_reads_rest_until_ns_ = 0;
+  uint64_t append_at_long_read_ = 0;  // when the last long read ended
 };
 
 }  // namespace rmq::store

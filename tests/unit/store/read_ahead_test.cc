@@ -33,7 +33,7 @@ Task<void> fill(Ctx& c, std::string topic, int64_t messages, int others) {
 
 // Reads queue 0 of `topic` from `from` to `to` as a consumer does that works a moment on what it gets, and
 // checks every body.
-Task<void> consume(Ctx& c, std::string topic, int64_t from, int64_t to) {
+Task<void> consume(Ctx& c, std::string topic, int64_t from, int64_t to, int64_t pause_ns = ns_per_ms) {
   for (int64_t o = from; o < to;) {
     auto r = co_await c.store->get(topic, 0, o, 32, nullptr);
     CO_ASSERT(r.status == GetMessageStatus::FOUND);
@@ -41,7 +41,7 @@ Task<void> consume(Ctx& c, std::string topic, int64_t from, int64_t to) {
     for (const std::string& b : bodies_of(r)) EXPECT_EQ(b, body(i++));
     CO_ASSERT(r.next_begin_offset == i);
     o = i;
-    co_await sleep_for(ns_per_ms);
+    if (pause_ns != 0) co_await sleep_for(pause_ns);
   }
 }
 
@@ -158,14 +158,15 @@ TEST(ReadAhead, ADeletedTopicEndsIt) {
   });
 }
 
-// A disk that counts how many reads of the log are under way, and can let them take long.
+// A disk that counts how many reads of the log are under way, and lets them take a millisecond each.
 class CountedFile final : public File {
  public:
-  CountedFile(std::unique_ptr<File> f, uint32_t& now, uint32_t& most)
-      : f_(std::move(f)), now_(now), most_(most) {}
+  CountedFile(std::unique_ptr<File> f, uint32_t& now, uint32_t& most, uint32_t& count)
+      : f_(std::move(f)), now_(now), most_(most), count_(count) {}
   Task<Result<size_t>> read(uint64_t offset, MutableBytes into) override {
     now_++;
     most_ = std::max(most_, now_);
+    count_++;
     co_await sleep_for(ns_per_ms);
     auto r = co_await f_->read(offset, into);
     now_--;
@@ -183,7 +184,7 @@ class CountedFile final : public File {
 
  private:
   std::unique_ptr<File> f_;
-  uint32_t &now_, &most_;
+  uint32_t &now_, &most_, &count_;
 };
 
 class CountedDisk final : public Disk {
@@ -193,7 +194,7 @@ class CountedDisk final : public Disk {
     bool log = path.find("/commitlog/") != std::string::npos;
     auto f = co_await d_.open(std::move(path), how);
     if (!f || !log) co_return f;
-    std::unique_ptr<File> counted = std::make_unique<CountedFile>(std::move(*f), now, most);
+    std::unique_ptr<File> counted = std::make_unique<CountedFile>(std::move(*f), now, most, count);
     co_return counted;
   }
   Task<Result<void>> make_dirs(std::string p) override { return d_.make_dirs(std::move(p)); }
@@ -204,11 +205,54 @@ class CountedDisk final : public Disk {
   }
   Task<Result<void>> sync_dir(std::string p) override { return d_.sync_dir(std::move(p)); }
   Task<Result<DiskSpace>> space(std::string p) override { return d_.space(std::move(p)); }
-  uint32_t now = 0, most = 0;
+  uint32_t now = 0, most = 0, count = 0;
 
  private:
   Disk& d_;
 };
+
+Task<void> produce(Ctx& c, const bool& end) {
+  const std::string text = body(0);
+  while (!end) {
+    std::vector<MessageIn> batch(128, Ctx::message("Others", 0, text));
+    auto r = co_await c.store->put_batch(batch);
+    CO_ASSERT(r.status == PutMessageStatus::PUT_OK);
+  }
+}
+
+// The part of the time in which one long read was under way, for a reader who never pauses.
+Task<void> share_of_reads(SimLoop& loop, SimDisk& disk, StoreOptions options, bool producer, double& share) {
+  CountedDisk counted(disk);
+  auto opened = co_await MessageStore::open(counted, options, nullptr);
+  CO_ASSERT(opened.has_value());
+  Ctx c{loop, disk, opened->get(), {}};
+  co_await fill(c, "T", 24'000, 0);
+  Scope others;
+  bool end = false;
+  if (producer) others.spawn(produce(c, end));
+  co_await consume(c, "T", 0, 500, 0);  // it is known as one who reads on
+  counted.count = 0;
+  const int64_t from_ns = loop.clock().mono_ns();
+  co_await consume(c, "T", 500, 16'000, 0);
+  const int64_t took_ns = loop.clock().mono_ns() - from_ns;
+  share = static_cast<double>(counted.count * ns_per_ms) / static_cast<double>(took_ns);
+  end = true;
+  co_await others.join();
+  co_await c.store->shutdown();
+}
+
+TEST(ReadAhead, RestsWhileMessagesComeIn) {
+  double alone = 0, beside = 0;
+  for (bool producer : {false, true}) {
+    Machine m = machine();
+    m.options.memory_bytes = 8u << 20;  // room for long reads while the tail goes on
+    SimLoop loop(1);
+    SimDisk disk(loop, {}, sim::empty_image());
+    loop.run(share_of_reads(loop, disk, m.options, producer, producer ? beside : alone));
+  }
+  EXPECT_GT(alone, 0.7) << "nobody else wants the disk";
+  EXPECT_LT(beside, 0.4) << "a quarter of the time, after a beginning";
+}
 
 Task<void> few_at_a_time(SimLoop& loop, SimDisk& disk, StoreOptions options) {
   CountedDisk counted(disk);
