@@ -13,6 +13,9 @@ inline constexpr size_t topic_bytes_max = 127;          // Validators.TOPIC_MAX_
 inline constexpr size_t long_topic_bytes_max = 255;     // retry and dead-letter topics
 inline constexpr size_t group_bytes_max = 120;          // Validators.CHARACTER_MAX_LENGTH of groups
 inline constexpr int32_t queues_per_topic_max = 65'536;
+inline constexpr size_t filter_expression_bytes_max = 64u << 10;
+inline constexpr uint32_t filter_depth_max = 500;  // parentheses and operators within each other
+inline constexpr uint32_t filter_properties_max = 128;
 
 inline constexpr uint32_t connections_max = 20'000;
 inline constexpr uint32_t requests_in_flight_per_connection = 4'096;

@@ -18,11 +18,12 @@ COLUMNS_MAX = 110
 # folder -> what it may include: a folder of src, or one header.
 ARROWS = {
     'base': [],
+    'filter': ['base'],
     'proto': ['base'],
     'uring': ['base'],
     'store': ['base', 'uring', 'proto/record.h'],
-    'daemon': ['base', 'proto', 'uring', 'store'],
-    'ctl': ['base', 'proto', 'store/format.h', 'store/offline', 'daemon/import_config.h'],
+    'daemon': ['base', 'filter', 'proto', 'uring', 'store'],
+    'ctl': ['base', 'filter', 'proto', 'store/format.h', 'store/offline', 'daemon/import_config.h'],
 }
 CODE = {'.cc', '.h'}
 SCRIPTS = {'.py', '.sh'}
