@@ -10,7 +10,8 @@ namespace rmq::store {
 
 namespace {
 
-constexpr int64_t scan_units_min = 800;  // 16,000 bytes of units, as RocketMQ scans at least
+constexpr int64_t scan_units_min = 800;        // 16,000 bytes of units, as RocketMQ scans at least
+constexpr uint64_t filter_cost_max = 500'000;  // 5 ms: then the consumer asks again, others come in between
 
 }  // namespace
 
@@ -28,24 +29,26 @@ bool MessageStore::Impl::batch_full(const GetMessageResult& r, const QueueUnit& 
   return r.message_count + 1 > (hot ? options_.transfer_count_in_memory : options_.transfer_count_on_disk);
 }
 
-// The usual case: the record lies in one piece of memory. False: nothing was done.
-bool MessageStore::Impl::add_at_once(GetMessageResult& r, ReadAhead::Get& g, const QueueUnit& u) {
-  if (g.filter != nullptr && g.filter->needs_record()) return false;
+// The usual case: the record lies in one piece of memory. Nothing: it does not, nothing was done.
+std::optional<MessageStore::Impl::Added> MessageStore::Impl::add_at_once(GetMessageResult& r,
+                                                                         ReadAhead::Get& g,
+                                                                         const QueueUnit& u, bool judge) {
   size_t bytes = static_cast<size_t>(u.bytes);
   CommitLog::Piece p = log_.in_memory(static_cast<uint64_t>(u.physical_offset), bytes);
-  if (p.bytes != bytes) return false;
+  if (p.bytes != bytes) return std::nullopt;
   g.old = g.old || p.old;
+  if (judge && !g.filter->matches_record({p.data, bytes})) return Added::no;
   bool grown = !r.extents.empty() && r.extents.back().append(*p.memory, p.data, p.bytes);
   if (!grown) r.extents.emplace_back(*p.memory, p.data, p.bytes);
-  return true;
+  return Added::yes;
 }
 
 // Brings the record into memory, piece by piece, and adds it when all of it is there.
 Task<Result<MessageStore::Impl::Added>> MessageStore::Impl::add_record(GetMessageResult& r, ReadAhead::Get& g,
-                                                                       int64_t offset, QueueUnit u) {
+                                                                       int64_t offset, QueueUnit u,
+                                                                       bool judge) {
   uint64_t at = static_cast<uint64_t>(u.physical_offset);
   const uint64_t end = at + static_cast<uint64_t>(u.bytes);
-  const bool whole = g.filter != nullptr && g.filter->needs_record();
   std::vector<LogExtent> pieces;
   while (at < end) {
     CommitLog::Piece p = log_.in_memory(at, end - at);
@@ -64,7 +67,7 @@ Task<Result<MessageStore::Impl::Added>> MessageStore::Impl::add_record(GetMessag
     pieces.emplace_back(*p.memory, p.data, p.bytes);
     at += p.bytes;
   }
-  if (!whole) {
+  if (!judge) {
     for (LogExtent& e : pieces) r.extents.push_back(std::move(e));
     co_return Added::yes;
   }
@@ -75,6 +78,16 @@ Task<Result<MessageStore::Impl::Added>> MessageStore::Impl::add_record(GetMessag
   co_return Added::yes;
 }
 
+// What a filter says about a message before its record is looked at.
+MessageStore::Impl::Judgement MessageStore::Impl::judge(const MessageFilter* f, const QueueUnit& u) {
+  if (f == nullptr) return Judgement::pass;
+  if (!f->matches_tags_code(u.tags_code)) return Judgement::drop;
+  if (!f->needs_record()) return Judgement::pass;
+  auto verdict = f->known(u.physical_offset);
+  if (!verdict) return Judgement::by_record;
+  return *verdict ? Judgement::pass : Judgement::drop;
+}
+
 Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int32_t max_messages) {
   ConsumeQueue& q = g.q;
   const int64_t offset = g.begin;
@@ -83,8 +96,9 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int3
                           offset + std::max<int64_t>(scan_units_min, max_messages)});
   int64_t log_min = static_cast<int64_t>(log_.segments().first_base());
   UnitCursor units(queue_files_, q);
+  uint64_t cost = 0;
   r.status = GetMessageStatus::NO_MATCHED_MESSAGE;
-  for (int64_t o = offset; o < end; o++) {
+  for (int64_t o = offset; o < end && cost < filter_cost_max; o++) {
     QueueUnit u;
     if (!units.get(o, u)) {
       auto loaded = co_await units.load(o);
@@ -98,10 +112,13 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int3
     if (batch_full(r, u, max_messages)) co_return;
     bool wanted = !is_blank(u) && u.bytes > 0 && u.physical_offset >= log_min;
     if (!wanted && r.message_count == 0) r.status = GetMessageStatus::MESSAGE_WAS_REMOVING;
-    if (wanted && g.filter != nullptr && !g.filter->matches_tags_code(u.tags_code)) wanted = false;
-    if (wanted) {
-      Result<Added> added = Added::yes;
-      if (!add_at_once(r, g, u)) added = co_await add_record(r, g, o, u);
+    const Judgement j = wanted ? judge(g.filter, u) : Judgement::drop;
+    if (j != Judgement::drop) {
+      const bool by_record = j == Judgement::by_record;
+      if (by_record) cost += g.filter->record_cost();
+      auto at_once = add_at_once(r, g, u, by_record);
+      Result<Added> added = at_once.value_or(Added::later);
+      if (!at_once) added = co_await add_record(r, g, o, u, by_record);
       if (!added && r.message_count == 0) r.status = GetMessageStatus::OFFSET_FOUND_NULL;
       if (!added || *added == Added::later) co_return;
       if (*added == Added::yes) {
@@ -268,6 +285,20 @@ Task<Result<size_t>> MessageStore::queue_units(std::string_view topic, int32_t q
 }
 bool MessageStore::in_memory(int64_t physical_offset) const {
   return impl_->in_memory(physical_offset);
+}
+
+Bytes MessageStore::record_in_memory(int64_t physical_offset, int32_t bytes, std::string& scratch) {
+  uint64_t at = static_cast<uint64_t>(physical_offset);
+  const uint64_t end = at + static_cast<uint64_t>(bytes);
+  scratch.clear();
+  while (at < end) {
+    CommitLog::Piece p = impl_->log_.in_memory(at, end - at);
+    if (p.memory == nullptr) return {};
+    if (p.bytes == static_cast<size_t>(bytes)) return {p.data, p.bytes};
+    scratch += as_text({p.data, p.bytes});
+    at += p.bytes;
+  }
+  return as_bytes(scratch);
 }
 
 Task<Result<size_t>> MessageStore::read_log(int64_t from_physical, MutableBytes into) {

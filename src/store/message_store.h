@@ -57,6 +57,9 @@ class MessageStore {
                              const MessageFilter* filter);
   // One record, contiguous. Errc::not_found when no record starts there (or it is not confirmed yet).
   Task<Result<LogExtent>> record_at(int64_t physical_offset);
+  // The record of `bytes` there, when it is in memory; empty when it is not. It lies in the log's memory
+  // until the next suspension, or in `scratch` when it is not in one piece there.
+  Bytes record_in_memory(int64_t physical_offset, int32_t bytes, std::string& scratch);
 
   // At most `max_messages` of the messages of `topic` that have `key` (see KeyKind) and were stored from
   // `begin_ms` to `end_ms`, the newest ones, each once. Everything that was confirmed before the call is

@@ -134,8 +134,12 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
     no,     // the filter does not want it
     later,  // it would have to wait for the disk longer than what the result has already should
   };
-  bool add_at_once(GetMessageResult& r, ReadAhead::Get& g, const QueueUnit& u);
-  Task<Result<Added>> add_record(GetMessageResult& r, ReadAhead::Get& g, int64_t offset, QueueUnit u);
+  enum class Judgement : uint8_t { pass, drop, by_record };
+  static Judgement judge(const MessageFilter* f, const QueueUnit& u);
+  // `judge`: the filter decides by the record.
+  std::optional<Added> add_at_once(GetMessageResult& r, ReadAhead::Get& g, const QueueUnit& u, bool judge);
+  Task<Result<Added>> add_record(GetMessageResult& r, ReadAhead::Get& g, int64_t offset, QueueUnit u,
+                                 bool judge);
   Task<void> scan(GetMessageResult& r, ReadAhead::Get& g, int32_t max_messages);
 
   Disk& disk_;
