@@ -58,6 +58,9 @@ struct MessageId {
   X(queue_dropped,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0522", "queue-dropped")                         \
   X(messages_discarded,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0523", "messages-discarded")                    \
   X(unconsumed_deleted,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0524", "unconsumed-deleted")                    \
+  X(filter_refused,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0531", "filter-refused")                        \
+  X(filter_end_ignored,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0532", "filter-end-ignored")                    \
+  X(filters_unreadable,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0533", "filters-unreadable")                    \
   X(log_lines_lost,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0601", "log-lines-lost")
 // clang-format on
 

@@ -82,6 +82,9 @@ struct BrokerConfig {
   int64_t shortPollingTimeMills = 1000;
   bool litePullMessageEnable = true;
   bool rejectPullConsumerEnable = false;
+  bool enablePropertyFilter = true;
+  bool filterSupportRetry = false;
+  int64_t filterDataCleanTimeSpan = 86'400'000;
   int64_t flushConsumerOffsetInterval = 5000;
   int64_t registerNameServerPeriod = 30'000;
   int64_t registerBrokerTimeoutMills = 24'000;

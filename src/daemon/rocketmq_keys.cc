@@ -171,7 +171,6 @@ constexpr Refusal refusals[] = {
      "this rmqd has no access control: every client may do everything"},
     {"authorizationEnabled", When::is_true, "",
      "this rmqd has no access control: every client may do everything"},
-    {"enablePropertyFilter", When::is_true, "", "this rmqd has no SQL filters"},
     {"enableConsumeQueueExt", When::is_true, "", "rmqd does not write consumequeue_ext"},
     {"enableLmq", When::is_true, "", "this rmqd has no light queues"},
     {"enableMultiDispatch", When::is_true, "", "this rmqd has no light queues"},

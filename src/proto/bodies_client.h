@@ -42,6 +42,8 @@ struct MessageQueue {
 // 5.5 read nothing else.
 using MessageQueueTable = std::map<MessageQueue, int64_t>;
 
+inline constexpr std::string_view sql92 = "SQL92";  // an expression type, as TAG
+
 struct SubscriptionData {
   static constexpr std::string_view sub_all = "*";
   std::string topic;

@@ -72,6 +72,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       topics(d, config_path(c, "topics.json"), c, delay_levels.count()),
       groups(d, config_path(c, "subscriptionGroup.json"), c),
       offsets(d, config_path(c, "consumerOffset.json"), durability_of(s)),
+      filters(d, config_path(c, "consumerFilter.json"), config.filterDataCleanTimeSpan),
       due_clock(Loop::current().clock()),
       registration(*this, n),
       schedule(*this, d, config_path(c, "delayOffset.json")),
@@ -86,6 +87,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       unique_ids_(to_host(store_host), static_cast<uint16_t>(getpid()),
                   static_cast<uint32_t>(Loop::current().random().next())) {
   store.set_arrival_listener(this);
+  clients.set_on_last_left([this](std::string_view group) { filters.unregister_group(group, wall_ms()); });
   if (c.memoryLimit > 0) net_memory.set_limit(net_memory_bytes_of(c));
 }
 
@@ -93,6 +95,11 @@ Task<Result<void>> Broker::load() {
   CO_TRY(co_await topics.load());
   CO_TRY(co_await groups.load());
   CO_TRY(co_await offsets.load());
+  // Heartbeats bring again what is lost here.
+  auto filters_loaded = co_await filters.load();
+  if (!filters_loaded)
+    log(LogLevel::warning, ids::filters_unreadable, "consumerFilter.json cannot be read and is passed over",
+        {{"FILE", filters.path()}, {"REASON", to_string(filters_loaded.error())}});
   CO_TRY(co_await schedule.load());
   CO_TRY(co_await discard.load());
   CO_TRY(co_await timers.load());
@@ -113,6 +120,7 @@ void Broker::start() {
   dedup.start(scope_);
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
+  scope_.spawn(keep_filters());
   scope_.spawn(look_for_silent_clients());
   scope_.spawn(keep_what_waits());
   scope_.spawn(save_what_a_full_disk_kept());
@@ -133,6 +141,7 @@ Task<void> Broker::stop() {
 Task<void> Broker::save_all() {
   co_await scope_.join();
   co_await offsets.close();
+  co_await filters.clean_and_save(wall_ms());
   co_await schedule.close();
   co_await timers.close();
   store.set_arrival_listener(nullptr);
@@ -157,6 +166,14 @@ Task<void> Broker::fold_offsets() {
   }
 }
 
+Task<void> Broker::keep_filters() {
+  for (;;) {
+    bool stop = co_await stopping.wait_for(10 * ns_per_s);
+    if (stop) co_return;
+    co_await filters.clean_and_save(wall_ms());
+  }
+}
+
 Task<void> Broker::look_for_silent_clients() {
   for (;;) {
     bool stop = co_await stopping.wait_for(10 * ns_per_s);
@@ -172,6 +189,7 @@ Task<void> Broker::save_what_a_full_disk_kept() {
     if (stop) co_return;
     co_await topics.save_again();
     co_await groups.save_again();
+    co_await filters.save_again();
     co_await schedule.save_again();
     co_await discard.save_again();
   }
@@ -325,7 +343,7 @@ void Broker::look_at_clock() {
 }
 
 void Broker::on_arrival(const store::Arrival& a) {
-  long_polling.on_arrival(a);
+  long_polling.on_arrival(a, store);
   using proto::names::rmq_sys_wheel_timer, proto::names::SCHEDULE_TOPIC_XXXX;
   static_assert(SCHEDULE_TOPIC_XXXX.size() == rmq_sys_wheel_timer.size());
   if (a.topic.size() != rmq_sys_wheel_timer.size()) return;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/broker/client_manager.h"
+#include "daemon/broker/consumer_filter_manager.h"
 #include "daemon/broker/deduplication.h"
 #include "daemon/broker/discard.h"
 #include "daemon/broker/due_clock.h"
@@ -98,6 +99,7 @@ class Broker : public Service, private store::ArrivalListener {
   GroupManager groups;
   OffsetManager offsets;
   ClientManager clients;
+  ConsumerFilterManager filters;
   LockManager locks;
   LongPolling long_polling;
   DueClock due_clock;
@@ -118,6 +120,7 @@ class Broker : public Service, private store::ArrivalListener {
   void on_arrival(const store::Arrival& a) override;
   Task<void> once_a_second();
   Task<void> fold_offsets();
+  Task<void> keep_filters();
   Task<void> save_groups();
   Task<void> save_topics();
   Task<void> look_for_silent_clients();

@@ -79,6 +79,7 @@ void ClientManager::unregister_consumer(std::string_view group, Connection* c, b
   if (it == consumers_.end() || it->second.channels.erase(c) == 0) return;
   if (it->second.channels.empty()) {
     consumers_.erase(it);
+    if (on_last_left_) on_last_left_(group);
     return;
   }
   if (notify && it->second.message_model != proto::MessageModel::BROADCASTING) notify_members(it->second);

@@ -3,6 +3,7 @@
 // its group is told at once (NOTIFY_CONSUMER_IDS_CHANGED).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -57,6 +58,9 @@ class ClientManager {
   // Closes connections whose last heartbeat is older; they leave as any closed connection does.
   void close_silent(int64_t now_ns, int64_t timeout_ns);
 
+  // Called with each group whose last consumer has left.
+  void set_on_last_left(std::function<void(std::string_view group)> f) { on_last_left_ = std::move(f); }
+
   const ConsumerGroupInfo* consumers(std::string_view group) const;
   const ConsumerTable& all_consumers() const { return consumers_; }
   const ProducerTable& all_producers() const { return producers_; }
@@ -65,6 +69,7 @@ class ClientManager {
  private:
   ConsumerTable consumers_;
   ProducerTable producers_;
+  std::function<void(std::string_view group)> on_last_left_;
 };
 
 }  // namespace rmq::broker

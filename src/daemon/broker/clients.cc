@@ -62,6 +62,8 @@ Task<void> heart_beat(Broker& b, Request& r, proto::EmptyHeader) {
       sub_change |= before == nullptr || before->heartbeat_fingerprint != beat->heartbeat_fingerprint;
     b.clients.register_consumer(data, channel_of(b, r, beat->client_id), beat->without_sub,
                                 beat->heartbeat_fingerprint, g->notify_consumer_ids_changed_enable);
+    if (!beat->without_sub)
+      b.filters.register_group(data.group_name, data.subscription_data_set, b.wall_ms());
   }
   if (r.connection().is_open())
     for (const std::string& group : beat->producer_groups)
@@ -79,12 +81,18 @@ void unregister_client(Broker& b, Request& r, proto::UnregisterClientRequestHead
   r.reply(ResponseCode::SUCCESS);
 }
 
-void check_client_config(Broker&, Request& r, proto::EmptyHeader) {
+void check_client_config(Broker& b, Request& r, proto::EmptyHeader) {
   auto body = proto::CheckClientRequestBody::parse(r.frame().body_text());
   if (!body) return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
-  if (body->subscription_data && !body->subscription_data->is_tag_type())
-    return r.reply(ResponseCode::SYSTEM_ERROR, "The broker does not support consumer to filter message by " +
-                                                   body->subscription_data->expression_type);
+  const auto& s = body->subscription_data;
+  if (!s || s->is_tag_type()) return r.reply(ResponseCode::SUCCESS);
+  if (!b.config.enablePropertyFilter)
+    return r.reply(ResponseCode::SYSTEM_ERROR,
+                   "The broker does not support consumer to filter message by " + s->expression_type);
+  auto compiled = b.filters.compile(s->sub_string, s->expression_type);
+  if (!compiled)
+    return r.reply(ResponseCode::SUBSCRIPTION_PARSE_FAILED,
+                   "Invalid MessageSelector. " + compiled.error().to_string());
   r.reply(ResponseCode::SUCCESS);
 }
 

@@ -43,15 +43,35 @@ Task<PollEnd> LongPolling::wait(Connection& c, std::string_view topic, int32_t q
   co_return !c.is_open() ? PollEnd::closed : poll.arrived ? PollEnd::arrived : PollEnd::timed_out;
 }
 
-void LongPolling::on_arrival(const store::Arrival& a) {
+// The message that came, whose record is looked at once and only when a filter asks for it.
+struct LongPolling::Arrived {
+  const store::Arrival& arrival;
+  store::MessageStore& store;
+  std::string& scratch;
+  Bytes record;
+  bool looked = false;
+
+  bool wanted_by(const store::MessageFilter* f) {
+    if (f == nullptr) return true;
+    if (!f->matches_tags_code(arrival.tags_code)) return false;
+    if (!f->needs_record()) return true;
+    if (auto verdict = f->known(arrival.physical_offset)) return *verdict;
+    if (!looked) record = store.record_in_memory(arrival.physical_offset, arrival.bytes, scratch);
+    looked = true;
+    return record.empty() || f->matches_record(record);  // not in memory: the read will tell
+  }
+};
+
+void LongPolling::on_arrival(const store::Arrival& a, store::MessageStore& store) {
   if (waiting_ == 0) return;
   auto it = topics_.find(a.topic);
   if (it == topics_.end()) return;
   auto first = it->second.find(a.queue_id);
   if (first == it->second.end()) return;
+  Arrived arrived{a, store, scratch_, {}};
   for (Poll* p = first->second; p != nullptr;) {
     Poll* next = p->next;  // the list may go with its last poll
-    if (p->filter == nullptr || p->filter->matches_tags_code(a.tags_code)) {
+    if (arrived.wanted_by(p->filter)) {
       p->arrived = true;
       remove(a.topic, a.queue_id, *p);
       p->wake.set();

@@ -16,14 +16,15 @@ namespace rmq::broker {
 
 enum class PollEnd : uint8_t { arrived, timed_out, closed };
 
-class LongPolling : public store::ArrivalListener {
+class LongPolling {
  public:
   // False: no more may wait now.
   bool has_room() const { return waiting_ < limits::waiting_pulls_max; }
   // `filter` (null: everything) decides which arrivals wake; it must outlive the wait.
   Task<PollEnd> wait(Connection& c, std::string_view topic, int32_t queue_id,
                      const store::MessageFilter* filter, int64_t deadline_ns);
-  void on_arrival(const store::Arrival& a) override;
+  // Of a message that has become visible; its record is in `store`.
+  void on_arrival(const store::Arrival& a, store::MessageStore& store);
   void wake_all();
   uint32_t waiting() const { return waiting_; }
 
@@ -37,11 +38,13 @@ class LongPolling : public store::ArrivalListener {
     Poll* previous = nullptr;
   };
   using Queues = std::unordered_map<int32_t, Poll*>;  // the first of each list; empty lists are not there
+  struct Arrived;
   void insert(std::string_view topic, int32_t queue_id, Poll& p);
   void remove(std::string_view topic, int32_t queue_id, Poll& p);
 
   TextMap<Queues> topics_;
   uint32_t waiting_ = 0;
+  std::string scratch_;  // a record that does not lie in one piece
 };
 
 }  // namespace rmq::broker

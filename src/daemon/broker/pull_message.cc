@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "daemon/broker/handlers.h"
+#include "daemon/broker/subscription_filter.h"
 #include "proto/codes.h"
 
 namespace rmq::broker {
@@ -15,25 +16,6 @@ namespace flags = proto::pull_sys_flag;
 
 namespace {
 
-// Lets messages pass whose tag has one of the subscription's hashes; the client compares the tags themselves.
-class TagFilter : public store::MessageFilter {
- public:
-  void want(const proto::SubscriptionData& s) {
-    all_ = s.class_filter_mode || s.sub_string.empty() || s.sub_string == proto::SubscriptionData::sub_all;
-    codes_ = s.code_set;
-    std::sort(codes_.begin(), codes_.end());
-  }
-  bool passes_all() const { return all_; }
-  bool matches_tags_code(int64_t tags_code) const override {
-    return all_ || (tags_code == static_cast<int32_t>(tags_code) &&
-                    std::binary_search(codes_.begin(), codes_.end(), static_cast<int32_t>(tags_code)));
-  }
-
- private:
-  bool all_ = true;
-  std::vector<int32_t> codes_;
-};
-
 constexpr const char* faq = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.";
 
 void refuse(Request& r, ResponseCode code, std::string_view remark,
@@ -43,25 +25,22 @@ void refuse(Request& r, ResponseCode code, std::string_view remark,
   r.answer<proto::PullMessage>(code, h, remark);
 }
 
+bool take_filter(Request& r, std::expected<SubscriptionFilter, Refusal> found, SubscriptionFilter& filter) {
+  if (!found) {
+    refuse(r, found.error().code, found.error().remark);
+    return false;
+  }
+  filter = std::move(*found);
+  return true;
+}
+
 // The subscription that the request carries or that the group's heartbeat brought. False: answered.
 bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHeader& h,
-                       const proto::SubscriptionGroupConfig& group, TagFilter& filter) {
+                       const proto::SubscriptionGroupConfig& group, SubscriptionFilter& filter) {
   if ((h.sys_flag & flags::subscription) != 0) {
-    std::string_view text = h.subscription.value_or(std::string_view{});
-    std::string_view type = h.expression_type.value_or("TAG");
-    if ((text.empty() || text == "*") && (type == "TAG" || type.empty())) return true;
-    auto s = proto::SubscriptionData::build(h.topic, text, type.empty() ? "TAG" : type);
-    if (!s) {
-      refuse(r, ResponseCode::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed");
-      return false;
-    }
-    if (!s->is_tag_type()) {
-      refuse(r, ResponseCode::SYSTEM_ERROR,
-             "The broker does not support consumer to filter message by " + std::string(type));
-      return false;
-    }
-    filter.want(*s);
-    return true;
+    auto found = filter_of_request(b, h.topic, h.subscription.value_or(std::string_view{}),
+                                   h.expression_type.value_or(std::string_view{}));
+    return take_filter(r, std::move(found), filter);
   }
   const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
   if (g == nullptr) {
@@ -83,17 +62,11 @@ bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHea
     refuse(r, ResponseCode::SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest");
     return false;
   }
-  if (!s->is_tag_type()) {
-    refuse(r, ResponseCode::SYSTEM_ERROR,
-           "The broker does not support consumer to filter message by " + s->expression_type);
-    return false;
-  }
-  filter.want(*s);
-  return true;
+  return take_filter(r, filter_of_group(b, h.consumer_group, *s, h.sub_version), filter);
 }
 
 // Group, topic, queue, subscription. False: answered.
-bool check_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h, TagFilter& filter) {
+bool check_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h, SubscriptionFilter& filter) {
   if (!proto::perm::is_readable(static_cast<int32_t>(b.config.brokerPermission))) {
     refuse(r, ResponseCode::NO_PERMISSION,
            fmt::format("the broker[{}] pulling message is forbidden", b.config.brokerIP1), 1);
@@ -202,14 +175,13 @@ bool answer_reset(Broker& b, Request& r, const proto::PullMessageRequestHeader& 
 }  // namespace
 
 Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h) {
-  TagFilter filter;
+  SubscriptionFilter filter;
   if (!check_pull(b, r, h, filter)) co_return;
   b.discard.note_read(h.topic);
   if (answer_reset(b, r, h)) co_return;
   const bool commits = (h.sys_flag & flags::commit_offset) != 0;
   if (commits) b.offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset);
   const uint64_t commit = b.offsets.last_change();
-  const store::MessageFilter* wanted = filter.passes_all() ? nullptr : &filter;
   int64_t wait_ms = b.config.longPollingEnable ? h.suspend_timeout_millis : b.config.shortPollingTimeMills;
   bool may_wait = (h.sys_flag & flags::suspend) != 0 && wait_ms > 0;
   const int64_t deadline_ns = b.now_ns() + std::min<int64_t>(wait_ms, 3'600'000) * ns_per_ms;
@@ -218,7 +190,8 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
   for (;;) {
     if (!r.try_take_room(room)) co_await r.take_room(room);
     if (!r.connection().is_open()) co_return;
-    store::GetMessageResult g = co_await b.store.get(h.topic, h.queue_id, h.queue_offset, max, wanted);
+    store::GetMessageResult g =
+        co_await b.store.get(h.topic, h.queue_id, h.queue_offset, max, filter.wanted());
     b.offsets.note_pulled(h.consumer_group, h.topic, h.queue_id, g.next_begin_offset);
     bool nothing = code_of(g.status, h.queue_offset) == ResponseCode::PULL_NOT_FOUND &&
                    g.status != GetMessageStatus::OFFSET_FOUND_NULL;
@@ -231,10 +204,14 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
     r.give_room_back();
     if (b.store.max_offset(h.topic, h.queue_id) > h.queue_offset) continue;  // it came while we read
     r.give_slot_back();
-    PollEnd end = co_await b.long_polling.wait(r.connection(), h.topic, h.queue_id, wanted, deadline_ns);
+    PollEnd end =
+        co_await b.long_polling.wait(r.connection(), h.topic, h.queue_id, filter.wanted(), deadline_ns);
     if (end == PollEnd::closed) co_return;
     if (end == PollEnd::timed_out) may_wait = false;
     if (answer_reset(b, r, h)) co_return;
+    // The group may have another subscription by now: what is passed over by the old one would be lost.
+    const auto* group = b.groups.find(h.consumer_group);
+    if (group != nullptr && !find_subscription(b, r, h, *group, filter)) co_return;
   }
 }
 
