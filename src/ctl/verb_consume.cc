@@ -6,6 +6,7 @@
 
 #include "ctl/context.h"
 #include "ctl/topic_reader.h"
+#include "filter/sql_expression.h"
 #include "proto/headers_client.h"
 #include "proto/headers_offset.h"
 
@@ -16,6 +17,19 @@ namespace {
 // Exists at every broker and is never given offsets: pulls in its name leave no trace.
 constexpr std::string_view traceless_group = proto::names::TOOLS_CONSUMER;
 constexpr int64_t commit_every = 1000;  // messages
+
+// Brokers ignore what follows a complete expression; whoever types it should know.
+Outcome<void> check_sql(const std::string& sql) {
+  if (sql.empty()) return {};
+  auto e = filter::SqlExpression::compile(sql);
+  if (!e) return fail(Exit::usage, "--sql: " + e.error().to_string());
+  if (auto from = (*e)->ignored_from())
+    return fail(Exit::usage,
+                fmt::format("--sql: line {}, column {}: the expression is complete before that; there is no "
+                            "LIKE, no arithmetic and no function",
+                            from->line, from->column));
+  return {};
+}
 
 Outcome<ReadPlan> plan_of(Context& c) {
   const Options& o = c.options();
@@ -39,6 +53,7 @@ Outcome<ReadPlan> plan_of(Context& c) {
   plan.queue = o.queue;
   if (!o.tag.empty()) plan.tags = o.tag;
   plan.sql = o.sql;
+  TRY(check_sql(o.sql));
   // With --last the history comes first, whole; then it follows.
   plan.follow = (o.follow || !o.wait.empty()) && !o.last;
   return plan;
