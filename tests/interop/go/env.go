@@ -119,13 +119,18 @@ func (e *env) send(m *primitive.Message) (*primitive.SendResult, error) {
 
 func (e *env) push(group, topic, tags string, order bool,
 	f func(ctx context.Context, msgs []*primitive.MessageExt) consumer.ConsumeResult) (rocketmq.PushConsumer, error) {
+	return e.pushBy(group, topic, consumer.MessageSelector{Type: consumer.TAG, Expression: tags}, order, f)
+}
+
+func (e *env) pushBy(group, topic string, selector consumer.MessageSelector, order bool,
+	f func(ctx context.Context, msgs []*primitive.MessageExt) consumer.ConsumeResult) (rocketmq.PushConsumer, error) {
 	c, err := rocketmq.NewPushConsumer(consumer.WithNsResolver(e.resolver()), consumer.WithGroupName(group),
 		consumer.WithInstance(e.name("i")), consumer.WithConsumerModel(consumer.Clustering),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset), consumer.WithConsumerOrder(order))
 	if err != nil {
 		return nil, err
 	}
-	err = c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: tags},
+	err = c.Subscribe(topic, selector,
 		func(ctx context.Context, msgs ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			return f(ctx, msgs), nil
 		})

@@ -27,6 +27,7 @@ var checks = []check{
 	{"go_send_content", sendContent},
 	{"go_push_shared", pushShared},
 	{"go_tags", tags},
+	{"go_sql", sql},
 	{"go_orderly", orderly},
 	{"go_retry", retry},
 	{"go_offset_persistence", offsetPersistence},

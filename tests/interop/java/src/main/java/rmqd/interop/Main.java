@@ -25,6 +25,7 @@ public final class Main {
         ConsumeChecks.add(all);
         GroupChecks.add(all);
         PullChecks.add(all);
+        FilterChecks.add(all);
         DelayChecks.add(all);
         TransactionChecks.add(all);
         return all;
