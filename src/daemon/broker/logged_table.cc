@@ -27,7 +27,9 @@ Task<Result<void>> LoggedTable::load() {
     log(LogLevel::info, ids::changes_replayed, "changes since a file was written last were read from its log",
         {{"FILE", path()}, {"CHANGES", std::to_string(applied)}});
   loaded_ = true;
-  dirty_ = applied > 0 || (file && file->from_backup);
+  file_line_ = line_of_file(text);
+  after_read();
+  dirty_ = dirty_ || applied > 0 || (file && file->from_backup);
   if (dirty_)
     co_await fold();
   else [[maybe_unused]]
@@ -76,11 +78,14 @@ Task<void> LoggedTable::fold() {
   dirty_ = false;
   const std::string text = render();
   folding_ = true;
-  uint64_t named = log_.add(line_of_file(text));
+  std::string line = line_of_file(text);
+  uint64_t named = log_.add(line);
+  co_await before_write(line);
   // When the log has failed, the file alone must do, and a log that is begun anew ends the failure.
   [[maybe_unused]] bool in_log = co_await log_.written(named);
   auto saved = co_await write(text);
   if (saved) {
+    file_line_ = std::move(line);
     [[maybe_unused]] auto begun = co_await begin_log(text);
     co_return;
   }

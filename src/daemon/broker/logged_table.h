@@ -34,18 +34,28 @@ class LoggedTable : public PersistedTable {
   Task<void> fold();
   // The last fold, and the log goes. Nobody may change the table any more.
   Task<void> close();
+  // Names the text of the file that is there, for who must know whose it is: checksum and length.
+  const std::string& file_line() const { return file_line_; }
+  uint64_t log_bytes() const { return log_.bytes(); }
 
  protected:
   // Adds a change to the log: text, applying which twice does no harm.
   void note(std::string change);
+  // The table has changed by what is no change of the log: the next fold writes the file.
+  void touch() { dirty_ = true; }
   // Applies a change of the log. False: it is not one of this table.
   virtual bool apply(std::string_view change) = 0;
+  // The table has been read, and file_line() is that of its file.
+  virtual void after_read() {}
+  // A file of that line will take the place of the one that is there.
+  virtual Task<void> before_write(std::string line) { co_return; }
 
  private:
   Task<Result<void>> begin_log(std::string_view file_text);
   size_t replay(const std::vector<std::string>& changes, std::string_view file_text, bool from_backup);
 
   store::ChangeLog log_;
+  std::string file_line_;
   std::vector<std::string> since_;  // changes that came while the file is being written
   bool loaded_ = false;
   bool folding_ = false;

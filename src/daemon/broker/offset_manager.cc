@@ -51,9 +51,36 @@ bool OffsetManager::commit(std::string_view group, std::string_view topic, int32
   return true;
 }
 
+bool OffsetManager::is_kept(uint64_t change) const {
+  return LoggedTable::is_kept(change) && (follower_ == nullptr || follower_->sets_are_kept());
+}
+
+Task<Result<void>> OffsetManager::kept(uint64_t change) {
+  if (follower_ != nullptr && !follower_->sets_are_kept()) CO_TRY(co_await follower_->sets_kept());
+  auto r = co_await LoggedTable::kept(change);
+  co_return r;
+}
+
+void OffsetManager::follow(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset) {
+  int64_t& stored = make(offsets_, group, topic).try_emplace(queue_id, -1).first->second;
+  if (stored == offset) return;
+  stored = offset;
+  touch();
+  if (++commits_ % commits_per_version == 0) version_.next(Loop::current().wall_ms());
+}
+
+void OffsetManager::after_read() {
+  if (follower_ != nullptr) follower_->offsets_read(file_line());
+}
+
+Task<void> OffsetManager::before_write(std::string line) {
+  if (follower_ != nullptr) co_await follower_->offsets_to_be_written(std::move(line));
+}
+
 void OffsetManager::set(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset) {
   int64_t& stored = make(offsets_, group, topic).try_emplace(queue_id, -1).first->second;
   if (stored == offset) return;
+  if (follower_ != nullptr) follower_->offset_set(group, topic, queue_id, offset);
   stored = offset;
   note(fmt::format("C {} {} {}", queue_id, offset, key_of(group, topic)));
   if (++commits_ % commits_per_version == 0) version_.next(Loop::current().wall_ms());
@@ -77,6 +104,8 @@ const OffsetManager::Queues* OffsetManager::queues(std::string_view group, std::
 void OffsetManager::set_reset(std::string_view group, std::string_view topic, int32_t queue_id,
                               int64_t offset) {
   make(resets_, group, topic)[queue_id] = offset;
+  // Also to the same offset: what is behind it begins anew.
+  if (follower_ != nullptr) follower_->offset_set(group, topic, queue_id, offset);
   set(group, topic, queue_id, offset);
 }
 
@@ -125,8 +154,11 @@ std::vector<std::string> OffsetManager::groups_of(std::string_view topic) const 
 
 template <class Wanted>
 void OffsetManager::remove_where(Wanted wanted) {
-  for (const auto& [key, q] : offsets_)
-    if (wanted(key)) note("D " + key);
+  for (const auto& [key, q] : offsets_) {
+    if (!wanted(key)) continue;
+    note("D " + key);
+    if (follower_ != nullptr) follower_->offsets_removed(key);
+  }
   for (Table* table : {&offsets_, &resets_, &pulled_})
     std::erase_if(*table, [&](const auto& e) { return wanted(e.first); });
 }

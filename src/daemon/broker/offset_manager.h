@@ -14,10 +14,34 @@
 
 namespace rmq::broker {
 
+// Who keeps offsets of some queues himself, and has them shown here (pop/pop_table.h).
+class OffsetFollower {
+ public:
+  virtual ~OffsetFollower() = default;
+  // The offsets were read from a file that LoggedTable names so.
+  virtual void offsets_read(const std::string& file) = 0;
+  // One of that name will be written.
+  virtual Task<void> offsets_to_be_written(std::string file) = 0;
+  // Somebody else set an offset, or took all of a "topic@group" away.
+  virtual void offset_set(std::string_view group, std::string_view topic, int32_t queue_id,
+                          int64_t offset) = 0;
+  virtual void offsets_removed(std::string_view key) = 0;
+  // Whether what he made of those calls is on disk; resolves when it is.
+  virtual bool sets_are_kept() const = 0;
+  virtual Task<Result<void>> sets_kept() = 0;
+};
+
 class OffsetManager : public LoggedTable {
  public:
   using Queues = std::map<int32_t, int64_t>;
   OffsetManager(Disk& disk, std::string path, Durability d) : LoggedTable(disk, std::move(path), d) {}
+
+  void set_follower(OffsetFollower* f) { follower_ = f; }
+  // As in LoggedTable, and with what the follower has to keep.
+  bool is_kept(uint64_t change) const;
+  Task<Result<void>> kept(uint64_t change);
+  // The follower's: an offset of his has moved. He keeps it, the file shows it.
+  void follow(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
 
   // False: a reset is pending for that queue, the commit does not count.
   bool commit(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
@@ -44,6 +68,8 @@ class OffsetManager : public LoggedTable {
   std::string render() const override;
   Result<void> parse(std::string_view text) override;
   bool apply(std::string_view change) override;
+  void after_read() override;
+  Task<void> before_write(std::string line) override;
 
  private:
   using Table = TextMap<Queues>;
@@ -53,6 +79,7 @@ class OffsetManager : public LoggedTable {
   template <class Wanted>
   void remove_where(Wanted wanted);
   Table offsets_, resets_, pulled_;
+  OffsetFollower* follower_ = nullptr;
   proto::DataVersion version_;
   uint64_t commits_ = 0;
 };
