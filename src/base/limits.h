@@ -23,6 +23,9 @@ inline constexpr size_t unsent_bytes_per_connection = 64u << 20;  // then we sto
 inline constexpr size_t unsent_share_min = 64u << 10;  // of one connection, however little memory is left
 inline constexpr size_t held_frame_bytes_free = 64u << 10;  // of an unfinished frame, also then
 inline constexpr uint32_t waiting_pulls_max = 200'000;
+inline constexpr size_t pop_checkpoint_bytes = 128;    // of memory, and 4 for each message of a sparse one
+inline constexpr size_t pop_checkpoints_min = 10'000;  // may be outstanding however little memory there is
+inline constexpr uint32_t waiting_pops_of_group_max = 1'024;  // popPollingSize
 inline constexpr uint32_t mailbox_messages_max = 65'536;
 inline constexpr uint32_t log_lines_queued_max = 4'096;
 

@@ -85,6 +85,16 @@ struct BrokerConfig {
   bool enablePropertyFilter = true;
   bool filterSupportRetry = false;
   int64_t filterDataCleanTimeSpan = 86'400'000;
+  std::string defaultMessageRequestMode = "PULL";
+  int64_t defaultPopShareQueueNum = -1;
+  bool serverLoadBalancerEnable = true;
+  int64_t popFromRetryProbability = 20;
+  bool enableRetryTopicV2 = false;
+  bool retrieveMessageFromPopRetryTopicV1 = true;
+  bool popResponseReturnActualRetryTopic = false;
+  bool initPopOffsetByCheckMsgInMem = true;
+  bool enablePopMessageThreshold = false;
+  int64_t popInflightMessageThreshold = 10'000;
   int64_t flushConsumerOffsetInterval = 5000;
   int64_t registerNameServerPeriod = 30'000;
   int64_t registerBrokerTimeoutMills = 24'000;

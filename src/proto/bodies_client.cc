@@ -421,22 +421,60 @@ std::string QueryAssignmentResponseBody::to_json(JsonStyle style) const {
   return w.take();
 }
 
+static void read_mode(Value v, SetMessageRequestModeRequestBody& b) {
+  v["topic"].read(b.topic);
+  v["consumerGroup"].read(b.consumer_group);
+  v["mode"].read(b.mode);
+  v["popShareQueueNum"].read(b.pop_share_queue_num);
+}
+
 Result<SetMessageRequestModeRequestBody> SetMessageRequestModeRequestBody::parse(std::string_view json) {
-  return read_body<SetMessageRequestModeRequestBody>(json, [](Value v, SetMessageRequestModeRequestBody& b) {
-    v["topic"].read(b.topic);
-    v["consumerGroup"].read(b.consumer_group);
-    v["mode"].read(b.mode);
-    v["popShareQueueNum"].read(b.pop_share_queue_num);
-  });
+  return read_body<SetMessageRequestModeRequestBody>(json, read_mode);
+}
+
+static void write_mode(JsonWriter& w, const SetMessageRequestModeRequestBody& b) {
+  w.begin_object();
+  w.member("consumerGroup", b.consumer_group);
+  w.member("mode", b.mode);
+  w.member("popShareQueueNum", b.pop_share_queue_num);
+  w.member("topic", b.topic);
+  w.end_object();
 }
 
 std::string SetMessageRequestModeRequestBody::to_json(JsonStyle style) const {
   JsonWriter w(style);
+  write_mode(w, *this);
+  return w.take();
+}
+
+Result<MessageRequestModes> MessageRequestModes::parse(std::string_view json) {
+  return read_body<MessageRequestModes>(json, [](Value v, MessageRequestModes& b) {
+    v["messageRequestModeMap"].members([&](std::string_view topic, Value groups) {
+      groups.members([&](std::string_view group, Value mode) {
+        SetMessageRequestModeRequestBody& m = b.table[std::string(topic)][std::string(group)];
+        read_mode(mode, m);
+        m.topic = topic;
+        m.consumer_group = group;
+      });
+    });
+  });
+}
+
+std::string MessageRequestModes::to_json(JsonStyle style) const {
+  JsonWriter w(style);
   w.begin_object();
-  w.member("consumerGroup", consumer_group);
-  w.member("mode", mode);
-  w.member("popShareQueueNum", pop_share_queue_num);
-  w.member("topic", topic);
+  w.key("messageRequestModeMap");
+  w.begin_object();
+  for (const auto& [topic, groups] : table) {
+    w.key(topic);
+    w.begin_object();
+    for (const auto& [group, mode] : groups) {
+      w.key(group);
+      write_mode(w, mode);
+    }
+    w.end_object();
+  }
+  w.end_object();
   w.end_object();
   return w.take();
 }

@@ -155,4 +155,13 @@ struct SetMessageRequestModeRequestBody {
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
+// messageRequestMode.json and the answer of GET_ALL_MESSAGE_REQUEST_MODE.
+struct MessageRequestModes {
+  // By topic, then by group.
+  std::map<std::string, std::map<std::string, SetMessageRequestModeRequestBody, std::less<>>, std::less<>>
+      table;
+  static Result<MessageRequestModes> parse(std::string_view json);
+  std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
+};
+
 }  // namespace rmq::proto

@@ -64,6 +64,21 @@ void DataVersion::write(JsonWriter& w) const {
   w.end_object();
 }
 
+Result<ChangeList> ChangeList::parse(std::string_view json) {
+  return read_body<ChangeList>(json, [](Value v, ChangeList& l) { v["changes"].read(l.changes); });
+}
+
+std::string ChangeList::to_json() const {
+  JsonWriter w;
+  w.begin_object();
+  w.key("changes");
+  w.begin_array();
+  for (const std::string& c : changes) w.text(c);
+  w.end_array();
+  w.end_object();
+  return w.take();
+}
+
 std::string DataVersion::to_json(JsonStyle style) const {
   return written(*this, style);
 }

@@ -28,6 +28,13 @@ struct DataVersion {
   void write(JsonWriter& w) const;
 };
 
+// Lines of text in a JSON file of rmqd's own: {"changes":["..",..]}.
+struct ChangeList {
+  std::vector<std::string> changes;
+  static Result<ChangeList> parse(std::string_view json);
+  std::string to_json() const;
+};
+
 struct TopicConfig {
   std::string topic_name;
   int32_t read_queue_nums = 16;

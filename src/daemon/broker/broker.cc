@@ -80,6 +80,9 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       timers(*this, d, config_path(c, "timerDelivered.json")),
       dedup(*this),
       discard(*this, d, config_path(c, "discardedBelow.json")),
+      pop(*this, d, config_path(c, "popOutstanding.json"), durability_of(s), offsets),
+      request_modes(d, config_path(c, "messageRequestMode.json")),
+      routes(*this),
       store_host(parsed(address_of(c))),
       store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
@@ -94,12 +97,14 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
 Task<Result<void>> Broker::load() {
   CO_TRY(co_await topics.load());
   CO_TRY(co_await groups.load());
+  CO_TRY(co_await pop.table.load());  // before the offsets, which it follows
   CO_TRY(co_await offsets.load());
   // Heartbeats bring again what is lost here.
   auto filters_loaded = co_await filters.load();
   if (!filters_loaded)
     log(LogLevel::warning, ids::filters_unreadable, "consumerFilter.json cannot be read and is passed over",
         {{"FILE", filters.path()}, {"REASON", to_string(filters_loaded.error())}});
+  CO_TRY(co_await request_modes.load());
   CO_TRY(co_await schedule.load());
   CO_TRY(co_await discard.load());
   CO_TRY(co_await timers.load());
@@ -118,9 +123,11 @@ void Broker::start() {
   transactions.start(scope_);
   timers.start(scope_);
   dedup.start(scope_);
+  pop.start(scope_);
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
   scope_.spawn(keep_filters());
+  scope_.spawn(fold_pops());
   scope_.spawn(look_for_silent_clients());
   scope_.spawn(keep_what_waits());
   scope_.spawn(save_what_a_full_disk_kept());
@@ -132,6 +139,7 @@ Task<void> Broker::stop() {
   transactions.stop();
   timers.stop();
   dedup.stop();
+  pop.stop();
   long_polling.wake_all();
   co_await registration.unregister_all();
   co_await registration.stop();
@@ -142,6 +150,7 @@ Task<void> Broker::save_all() {
   co_await scope_.join();
   co_await offsets.close();
   co_await filters.clean_and_save(wall_ms());
+  co_await pop.table.close();  // after the offsets, whose file it names
   co_await schedule.close();
   co_await timers.close();
   store.set_arrival_listener(nullptr);
@@ -174,6 +183,14 @@ Task<void> Broker::keep_filters() {
   }
 }
 
+Task<void> Broker::fold_pops() {
+  for (;;) {
+    bool stop = co_await stopping.wait_for(ns_per_s);
+    if (stop) co_return;
+    co_await pop.table.fold_if_long();
+  }
+}
+
 Task<void> Broker::look_for_silent_clients() {
   for (;;) {
     bool stop = co_await stopping.wait_for(10 * ns_per_s);
@@ -192,6 +209,7 @@ Task<void> Broker::save_what_a_full_disk_kept() {
     co_await filters.save_again();
     co_await schedule.save_again();
     co_await discard.save_again();
+    co_await request_modes.save_again();
   }
 }
 
@@ -344,6 +362,7 @@ void Broker::look_at_clock() {
 
 void Broker::on_arrival(const store::Arrival& a) {
   long_polling.on_arrival(a, store);
+  pop.on_arrival(a);
   using proto::names::rmq_sys_wheel_timer, proto::names::SCHEDULE_TOPIC_XXXX;
   static_assert(SCHEDULE_TOPIC_XXXX.size() == rmq_sys_wheel_timer.size());
   if (a.topic.size() != rmq_sys_wheel_timer.size()) return;

@@ -17,11 +17,14 @@
 #include "daemon/broker/lock_manager.h"
 #include "daemon/broker/long_polling.h"
 #include "daemon/broker/offset_manager.h"
+#include "daemon/broker/pop/pop_service.h"
+#include "daemon/broker/pop/request_modes.h"
 #include "daemon/broker/registration.h"
 #include "daemon/broker/schedule.h"
 #include "daemon/broker/stats.h"
 #include "daemon/broker/timer.h"
 #include "daemon/broker/topic_manager.h"
+#include "daemon/broker/topic_routes.h"
 #include "daemon/broker/transactions.h"
 #include "daemon/config.h"
 #include "daemon/connection.h"
@@ -109,6 +112,9 @@ class Broker : public Service, private store::ArrivalListener {
   TimerService timers;
   Deduplication dedup;
   DiscardService discard;
+  PopService pop;
+  RequestModes request_modes;
+  TopicRoutes routes;
   BrokerStats stats;
   proto::DataVersion config_version;
   Address store_host;
@@ -121,6 +127,7 @@ class Broker : public Service, private store::ArrivalListener {
   Task<void> once_a_second();
   Task<void> fold_offsets();
   Task<void> keep_filters();
+  Task<void> fold_pops();
   Task<void> save_groups();
   Task<void> save_topics();
   Task<void> look_for_silent_clients();

@@ -21,6 +21,20 @@ Task<void> recall_message(Broker& b, Request& r, proto::RecallMessageRequestHead
 Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
 Task<void> lite_pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h);
 Task<void> view_message_by_id(Broker& b, Request& r, proto::ViewMessageRequestHeader h);
+// pop/pop_message.cc
+Task<void> pop_message(Broker& b, Request& r, proto::PopMessageRequestHeader h);
+// pop/ack_message.cc
+Task<void> ack_message(Broker& b, Request& r, proto::AckMessageRequestHeader h);
+Task<void> batch_ack_message(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> change_message_invisibletime(Broker& b, Request& r, proto::ChangeInvisibleTimeRequestHeader h);
+// pop/notification.cc
+Task<void> notification(Broker& b, Request& r, proto::NotificationRequestHeader h);
+void polling_info(Broker& b, Request& r, proto::PollingInfoRequestHeader h);
+void pop_rollback(Broker& b, Request& r, proto::EmptyHeader h);
+// pop/assignment.cc
+Task<void> query_assignment(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> set_message_request_mode(Broker& b, Request& r, proto::EmptyHeader h);
+void get_all_message_request_mode(Broker& b, Request& r, proto::EmptyHeader h);
 // query_message.cc
 Task<void> query_message(Broker& b, Request& r, proto::QueryMessageRequestHeader h);
 // offsets.cc

@@ -114,6 +114,27 @@ void Registration::note(Server& s, bool reached, std::string_view reason) {
         {{"NAMESRV", s.client.address()}, {"REASON", reason}});
 }
 
+Task<Result<std::optional<proto::TopicRouteData>>> Registration::topic_route(std::string topic) {
+  Error last{Errc::closed, 0, "no name server"};
+  for (auto& s : servers_) {
+    proto::GetRouteInfoRequestHeader h;
+    h.topic = topic;
+    h.accept_standard_json_only = true;
+    const int64_t deadline = Loop::current().now_ns() + 3 * ns_per_s;
+    auto answer = co_await s->client.call<proto::GetRouteinfoByTopic>(h, {}, deadline);
+    if (!answer) {
+      last = answer.error();
+      continue;
+    }
+    if ((*answer)->command.response_code() == proto::ResponseCode::TOPIC_NOT_EXIST)
+      co_return std::optional<proto::TopicRouteData>{};
+    auto route = proto::TopicRouteData::parse((*answer)->frame.body_text());
+    if (route) co_return std::optional<proto::TopicRouteData>(std::move(*route));
+    last = route.error();
+  }
+  co_return std::unexpected(last);
+}
+
 Task<void> Registration::unregister_at(Server& s) {
   if (!s.reached) co_return;
   const BrokerConfig& c = broker_.config;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/remoting_client.h"
 #include "proto/bodies_config.h"
+#include "proto/bodies_route.h"
 
 namespace rmq::broker {
 
@@ -27,6 +29,10 @@ class Registration {
   // "2 of 3 name servers": for the status line.
   std::string status() const;
   bool registered_once() const { return registered_once_; }
+  bool has_servers() const { return !servers_.empty(); }
+  // The route of a topic from the first name server that answers; nothing when it does not know the topic.
+  // Fails when none answers.
+  Task<Result<std::optional<proto::TopicRouteData>>> topic_route(std::string topic);
 
  private:
   struct Server {

@@ -23,6 +23,17 @@ using Served = RouteList<
     Route<ViewMessageById, view_message_by_id>,                //
     Route<QueryMessage, query_message>,                        //
     Route<RecallMessage, recall_message>,                      //
+    // POP
+    Route<PopMessage, pop_message>,                                   //
+    Route<AckMessage, ack_message>,                                   //
+    Route<BatchAckMessage, batch_ack_message>,                        //
+    Route<ChangeMessageInvisibletime, change_message_invisibletime>,  //
+    Route<Notification, notification>,                                //
+    Route<PollingInfo, polling_info>,                                 //
+    Route<PopRollback, pop_rollback>,                                 //
+    Route<QueryAssignment, query_assignment>,                         //
+    Route<SetMessageRequestMode, set_message_request_mode>,           //
+    Route<GetAllMessageRequestMode, get_all_message_request_mode>,    //
     // offsets
     Route<QueryConsumerOffset, query_consumer_offset>,           //
     Route<UpdateConsumerOffset, update_consumer_offset>,         //
@@ -79,14 +90,14 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
                              ResetConsumerOffsetInBroker, AdjustConsumerThreadPool, WhoConsumeTheMessage,
                              RegisterFilterServer, RegisterMessageFilterClass, GetClientConfig>;
 
-// To come: POP, assignment, request-reply, replication, access control and the
-// rest of the admin requests.
+// To come: lite topics, request-reply, replication, access control and the rest of the admin requests.
 using ToCome = CommandList<
-    SendReplyMessage, SendReplyMessageV2, QueryAssignment, SetMessageRequestMode, ConsumeMessageDirectly,
-    NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic, DeleteTopicInBrokerList,
-    QueryConsumeQueue, QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList,
-    DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden, GetBrokerConsumeStats, QueryCorrectionOffset,
-    InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData, GetAllMessageRequestMode,
+    PeekMessage, PopLiteMessage, LiteSubscriptionCtl, AckLiteMessage, GetBrokerLiteInfo, GetParentTopicInfo,
+    GetLiteTopicInfo, GetLiteClientInfo, GetLiteGroupInfo, TriggerLiteDispatch, SendReplyMessage,
+    SendReplyMessageV2, ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList,
+    UpdateAndCreateStaticTopic, DeleteTopicInBrokerList, QueryConsumeQueue, QueryConsumeTimeSpan,
+    UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
+    GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData,
     UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
     CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, GetTimerCheckPoint, GetTimerMetrics,
     SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser, AuthGetUser, AuthListUser,
@@ -96,12 +107,20 @@ using ToCome = CommandList<
     ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData, UpdateControllerConfig,
     GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId, ControllerApplyBrokerId>;
 
-using Table = Routes<Broker, Served, NotServed<NamesrvCommands, PopCommands, OfOthers, Obsolete, ToCome>>;
+using Table = Routes<Broker, Served, NotServed<NamesrvCommands, OfOthers, Obsolete, ToCome>>;
 
-// The second port (listenPort - 2) does not serve pulls (remoting.md 7).
+// The second port (listenPort - 2) does not serve pulls and pops (remoting.md 7).
 bool is_main_port_only(int32_t code) {
-  return code == static_cast<int32_t>(RequestCode::PULL_MESSAGE) ||
-         code == static_cast<int32_t>(RequestCode::LITE_PULL_MESSAGE);
+  switch (static_cast<RequestCode>(code)) {
+    case RequestCode::PULL_MESSAGE:
+    case RequestCode::LITE_PULL_MESSAGE:
+    case RequestCode::POP_MESSAGE:
+    case RequestCode::NOTIFICATION:
+    case RequestCode::POLLING_INFO:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace

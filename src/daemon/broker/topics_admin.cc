@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "daemon/broker/handlers.h"
+#include "daemon/broker/pop/pop_handle.h"
 #include "proto/bodies_route.h"
 #include "proto/bodies_stats.h"
 #include "proto/codes.h"
@@ -51,13 +52,29 @@ Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequ
   r.reply(ResponseCode::SUCCESS);
 }
 
+// What was popped from the topic and not acknowledged goes with it.
+static std::vector<std::string> pop_retry_topics_of(const Broker& b, std::string_view topic) {
+  std::vector<std::string> out;
+  if (proto::is_retry_topic(topic)) return out;
+  for (const std::string& group : b.offsets.groups_of(topic))
+    for (bool v2 : {false, true})
+      if (std::string t = pop_retry_topic(group, topic, v2); b.topics.find(t) != nullptr)
+        out.push_back(std::move(t));
+  return out;
+}
+
 Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h) {
   if (h.topic.find_first_not_of(" \t") == std::string_view::npos)
     co_return r.reply(ResponseCode::INVALID_PARAMETER, "The specified topic is blank.");
   if (b.topics.is_system(h.topic))
     co_return r.reply(ResponseCode::INVALID_PARAMETER, proto::system_topic_remark(h.topic));
+  std::vector<std::string> retries = pop_retry_topics_of(b, h.topic);
   bool existed = b.topics.remove(h.topic, b.wall_ms());
+  for (const std::string& t : retries) existed = b.topics.remove(t, b.wall_ms()) || existed;
   b.offsets.remove_topic(h.topic);
+  for (const std::string& t : retries) b.offsets.remove_topic(t);
+  auto kept = co_await b.offsets.kept(b.offsets.last_change());
+  if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   b.dedup.topic_deleted(h.topic);
   if (existed) {
     log(LogLevel::notice, ids::topic_changed, "topic deleted",
@@ -69,6 +86,8 @@ Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h
   }
   // A topic of this name that somebody makes from here on starts with empty queues.
   if (b.topics.find(h.topic) == nullptr) co_await b.store.delete_topic(std::string(h.topic));
+  for (std::string& t : retries)
+    if (b.topics.find(t) == nullptr) co_await b.store.delete_topic(std::move(t));
   r.reply(ResponseCode::SUCCESS);
 }
 
