@@ -28,6 +28,9 @@ public final class Main {
         FilterChecks.add(all);
         DelayChecks.add(all);
         TransactionChecks.add(all);
+        if (Versions.hasPop()) {
+            PopChecks.add(all);
+        }
         return all;
     }
 

@@ -3,10 +3,16 @@ package rmqd.interop;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Collections;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.impl.MQClientAPIImpl;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.message.MessageQueue;
 
-/** The two calls that client 4.9 and 5.x spell differently, found by reflection so that one source fits both. */
+/** Calls that client 4.9 and 5.x spell differently, or 5.x alone has, by reflection so that one source fits both. */
 final class Versions {
     private Versions() {
     }
@@ -45,9 +51,59 @@ final class Versions {
         throw new NoSuchMethodException("setMessageModel");
     }
 
-    private static void invoke(Method m, Object on, Object... args) throws Exception {
+    static boolean hasPop() {
         try {
-            m.invoke(on, args);
+            DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class);
+            return true;
+        } catch (NoSuchMethodException e) {
+            return false;
+        }
+    }
+
+    static void setClientRebalance(DefaultMQPushConsumer c, boolean on) throws Exception {
+        invoke(DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class), c, on);
+    }
+
+    static void setPopInvisibleTime(DefaultMQPushConsumer c, long ms) throws Exception {
+        invoke(DefaultMQPushConsumer.class.getMethod("setPopInvisibleTime", long.class), c, ms);
+    }
+
+    /** SET_MESSAGE_REQUEST_MODE at each broker of the topic: the group pops it, everybody all queues. */
+    static void setPop(DefaultMQProducer p, String topic, String group) throws Exception {
+        MQClientInstance client = p.getDefaultMQProducerImpl().getMqClientFactory();
+        client.updateTopicRouteInfoFromNameServer(topic);
+        for (Method m : MQClientAPIImpl.class.getMethods()) {
+            if (!m.getName().equals("setMessageRequestMode")) {
+                continue;
+            }
+            for (Object mode : m.getParameterTypes()[3].getEnumConstants()) {
+                if (((Enum<?>) mode).name().equals("POP")) {
+                    String addr = client.findBrokerAddressInPublish(p.fetchPublishMessageQueues(topic).get(0)
+                        .getBrokerName());
+                    invoke(m, client.getMQClientAPIImpl(), addr, topic, group, mode, 0, 10000L);
+                    return;
+                }
+            }
+        }
+        throw new NoSuchMethodException("setMessageRequestMode");
+    }
+
+    /** The queues that the consumer pops. */
+    static Set<MessageQueue> popQueues(DefaultMQPushConsumer c, String topic) throws Exception {
+        Object rebalance = c.getDefaultMQPushConsumerImpl().getRebalanceImpl();
+        Map<?, ?> table = (Map<?, ?>) invoke(rebalance.getClass().getMethod("getPopProcessQueueTable"), rebalance);
+        Set<MessageQueue> queues = new HashSet<>();
+        for (Object q : table.keySet()) {
+            if (((MessageQueue) q).getTopic().equals(topic)) {
+                queues.add((MessageQueue) q);
+            }
+        }
+        return queues;
+    }
+
+    private static Object invoke(Method m, Object on, Object... args) throws Exception {
+        try {
+            return m.invoke(on, args);
         } catch (InvocationTargetException e) {
             throw e.getCause() instanceof Exception ? (Exception) e.getCause() : e;
         }

@@ -1,0 +1,199 @@
+package rmqd.interop;
+
+import static rmqd.interop.Failure.equal;
+import static rmqd.interop.Failure.require;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** Push consumers whose queues the broker shares out, by pull and by POP: clients of 5.x only. */
+final class PopChecks {
+    private PopChecks() {
+    }
+
+    static void add(Map<String, Check> all) {
+        all.put("server_rebalance", PopChecks::serverRebalance);
+        all.put("pop_shared", PopChecks::shared);
+        all.put("pop_tags", PopChecks::tags);
+        all.put("pop_retry", PopChecks::retry);
+        all.put("pop_leaves", PopChecks::leaves);
+        all.put("pop_idle", PopChecks::idle);
+    }
+
+    private static DefaultMQPushConsumer consumer(Env env, String group) throws Exception {
+        DefaultMQPushConsumer c = env.newPush(group);
+        Versions.setClientRebalance(c, false);
+        return c;
+    }
+
+    /** A group that takes the topic's messages by POP: the group exists, and the broker knows the mode. */
+    private static String popGroup(Env env, String topic) throws Exception {
+        String group = env.group();
+        DefaultMQPushConsumer first = env.newPush(group);       // its heartbeat creates the group
+        first.subscribe(env.topic(1), "*");
+        first.registerMessageListener((MessageListenerConcurrently) (m, x) -> ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+        first.start();
+        first.shutdown();
+        Env.until("POP for " + group, () -> {
+            try {
+                Versions.setPop(env.producer(), topic, group);
+                return true;
+            } catch (org.apache.rocketmq.client.exception.MQClientException e) {
+                return false;
+            }
+        });
+        return group;
+    }
+
+    private static DefaultMQPushConsumer pop(Env env, String group, String topic, String tags,
+        MessageListenerConcurrently listener) throws Exception {
+        DefaultMQPushConsumer c = consumer(env, group);
+        env.start(c, topic, tags, listener);
+        Env.until("queues of " + topic + " to pop", () -> !Versions.popQueues(c, topic).isEmpty());
+        return c;
+    }
+
+    /** Without POP the broker's shares are queues to pull: each belongs to one consumer, also when one leaves. */
+    static void serverRebalance(Env env) throws Exception {
+        String topic = env.topic(6);
+        String group = env.group();
+        Sink sink = new Sink();
+        DefaultMQPushConsumer a = consumer(env, group);
+        env.start(a, topic, "*", sink);
+        env.awaitShared(topic, 6, a);
+        DefaultMQPushConsumer b = consumer(env, group);
+        env.start(b, topic, "*", sink);
+        env.awaitShared(topic, 6, a, b);
+        env.sendMany(topic, "one", 60);
+        sink.exactlyOnce("one", 60);
+        env.awaitAllCommitted(group, topic);
+        b.shutdown();
+        env.awaitShared(topic, 6, a);
+        sink.clear();
+        env.sendMany(topic, "two", 60);
+        sink.exactlyOnce("two", 60);
+    }
+
+    /** Two consumers pop the same queues: each message comes to one of them, both get some. */
+    static void shared(Env env) throws Exception {
+        String topic = env.topic(4);
+        String group = popGroup(env, topic);
+        Sink sink = new Sink();
+        DefaultMQPushConsumer a = pop(env, group, topic, "*", slow(sink.as("a")));
+        DefaultMQPushConsumer b = pop(env, group, topic, "*", slow(sink.as("b")));
+        for (DefaultMQPushConsumer c : new DefaultMQPushConsumer[] {a, b}) {
+            for (MessageQueue q : Versions.popQueues(c, topic)) {
+                equal(q.getQueueId(), -1, "queue id of an assignment");
+            }
+        }
+        env.sendMany(topic, "m", 400);
+        sink.exactlyOnce("m", 400);
+        require(sink.count("a") > 0 && sink.count("b") > 0, "both are to get some, a got " + sink.count("a")
+            + ", b " + sink.count("b"));
+        env.awaitAllCommitted(group, topic);
+    }
+
+    private static MessageListenerConcurrently slow(MessageListenerConcurrently listener) {
+        return (msgs, context) -> {
+            try {
+                Thread.sleep(2);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            return listener.consumeMessage(msgs, context);
+        };
+    }
+
+    static void tags(Env env) throws Exception {
+        String topic = env.topic(2);
+        String group = popGroup(env, topic);
+        Sink sink = new Sink();
+        pop(env, group, topic, "TagA || TagB", sink);
+        Set<String> want = new HashSet<>();
+        for (int i = 0; i < 60; i++) {
+            String tag = new String[] {"TagA", "TagB", "TagC"}[i % 3];
+            env.send(new Message(topic, tag, (tag + i).getBytes()));
+            if (i % 3 != 2) {
+                want.add(tag + i);
+            }
+        }
+        sink.exactlyOnce(want);
+    }
+
+    /** RECONSUME_LATER brings the message back after 10 s, counted, with all that it had. */
+    static void retry(Env env) throws Exception {
+        String topic = env.topic(1);
+        String group = popGroup(env, topic);
+        List<MessageExt> got = Collections.synchronizedList(new ArrayList<>());
+        pop(env, group, topic, "*", (msgs, context) -> {
+            got.addAll(msgs);
+            boolean later = msgs.stream().anyMatch(m -> Sink.body(m).equals("r1") && m.getReconsumeTimes() == 0);
+            return later ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        Message m = new Message(topic, "tag", "key", "r1".getBytes());
+        m.putUserProperty("mine", "kept");
+        String id = env.send(m).getMsgId();
+        env.send(new Message(topic, "r2".getBytes()));
+        Env.until("r1 twice and r2", () -> got.size() >= 3);
+        Thread.sleep(Sink.QUIET_MS);
+        equal(got.size(), 3, "deliveries");
+        MessageExt again = got.get(2);
+        equal(Sink.body(again), "r1", "body of the message that came again");
+        equal(again.getReconsumeTimes(), 1, "reconsume times");
+        equal(again.getTopic(), topic, "topic");
+        equal(again.getMsgId(), id, "id");
+        equal(again.getKeys(), "key", "keys");
+        equal(again.getTags(), "tag", "tag");
+        equal(again.getUserProperty("mine"), "kept", "property");
+        require(again.getProperty("1ST_POP_TIME") != null, "the time of the first pop");
+    }
+
+    /** A consumer that goes without an acknowledgement: another gets its messages when their time is up. */
+    static void leaves(Env env) throws Exception {
+        String topic = env.topic(2);
+        String group = popGroup(env, topic);
+        CountDownLatch stuck = new CountDownLatch(1);
+        List<String> taken = Collections.synchronizedList(new ArrayList<>());
+        DefaultMQPushConsumer first = consumer(env, group);
+        Versions.setPopInvisibleTime(first, 10000);
+        env.start(first, topic, "*", (MessageListenerConcurrently) (msgs, context) -> {
+            msgs.forEach(m -> taken.add(Sink.body(m)));
+            try {
+                stuck.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            return null;
+        });
+        Env.until("queues to pop", () -> !Versions.popQueues(first, topic).isEmpty());
+        env.sendMany(topic, "m", 8);
+        Env.until("some are taken", () -> !taken.isEmpty());
+        first.shutdown();
+        Sink sink = new Sink();
+        pop(env, group, topic, "*", sink);
+        sink.exactlyOnce("m", 8);
+        stuck.countDown();
+    }
+
+    /** A POP request waits at the broker; a message after an idle time longer than that still comes. */
+    static void idle(Env env) throws Exception {
+        String topic = env.topic(2);
+        String group = popGroup(env, topic);
+        Sink sink = new Sink();
+        pop(env, group, topic, "*", sink);
+        Thread.sleep(25000);
+        env.sendMany(topic, "late", 4);
+        sink.exactlyOnce("late", 4);
+    }
+}
