@@ -220,6 +220,11 @@ bool TopicReader::wanted(const Message& m) const {
 }
 
 Outcome<void> TopicReader::moved(Cursor& q, int64_t to) {
+  // A group whose offset was reset is told so by its first pull, also when it begins there. Once.
+  if (to == q.next && !q.told) {
+    q.told = true;
+    return {};
+  }
   if (to == q.next)
     return fail(Exit::bad_input,
                 fmt::format("{} says that offset {} of queue {} is not there, and points to it",
@@ -244,6 +249,7 @@ Outcome<void> TopicReader::handle(size_t cursor, Reply reply) {
                                              proto::remark_of(h.error())));
   q.max = h->max_offset;
   if (code == PULL_OFFSET_MOVED) return moved(q, h->next_begin_offset);
+  q.told = false;
   if (code == PULL_NOT_FOUND) {
     q.end = std::min(q.end, q.next);
     return {};

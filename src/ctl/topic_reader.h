@@ -48,6 +48,7 @@ class TopicReader {
     int64_t handled = 0;   // everything below was given out or filtered away
     int32_t opaque = 0;    // of the pull in flight, 0: none
     bool waiting = false;  // that pull is held by the broker
+    bool told = false;     // the last answer was that the group's offset was reset to where we are
     Deadline answer_by;
     std::deque<Item> buffer;
   };

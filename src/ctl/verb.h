@@ -33,6 +33,8 @@ struct Options {
   std::vector<std::string> attributes;
   bool upsert = false;  // set by the alias updateTopic: create or update
   bool keep_offsets = false, no_broadcast = false, disabled = false;
+  std::vector<std::string> skip_groups;
+  std::string settle;
   // Sending.
   std::string tag, file, delay;
   std::vector<std::string> keys, properties;

@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 
+#include "ctl/admin_calls.h"
 #include "ctl/context.h"
+#include "ctl/group_offsets.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
 #include "proto/fastjson.h"
@@ -52,16 +54,6 @@ bool is_hidden(std::string_view group) {
       std::string_view("CID_ONSAPI_PULL"), std::string_view("CID_ONSAPI_PERMISSION"),
       std::string_view("CID_ONSAPI_OWNER")};
   return proto::is_system_group(group) || std::find(builtin.begin(), builtin.end(), group) != builtin.end();
-}
-
-Outcome<std::optional<proto::ConsumerConnection>> members_at(Channel& broker, std::string_view group) {
-  proto::GetConsumerConnectionListRequestHeader h;
-  h.consumer_group = group;
-  TRY_VAR(reply, broker.call<proto::GetConsumerConnectionList>(h));
-  if (reply.code() == proto::ResponseCode::CONSUMER_NOT_ONLINE) return std::nullopt;
-  if (!reply.ok()) return broker.refusal(reply);
-  TRY_VAR(body, parse_body<proto::ConsumerConnection>(broker, reply, "GET_CONSUMER_CONNECTION_LIST"));
-  return std::move(body);
 }
 
 Outcome<std::set<std::string>> groups_at(Channel& broker) {
@@ -259,6 +251,14 @@ constexpr OptionSpec delete_options[] = {
     where_options[1],
 };
 
+constexpr OptionSpec move_options[] = {
+    {"-q,--queue", "N", &Options::queue, "only queue N of each broker", 0, 65535},
+    {"-y,--yes", nullptr, &Options::yes, "also when the group has members online"},
+    where_options[0],
+    where_options[1],
+};
+constexpr OptionSpec clone_options[] = {move_options[1], where_options[0], where_options[1]};
+
 constexpr Verb verbs[] = {
     {"group list", "", 0, 0, list_options, list, "list consumer groups, with members online and lag", ""},
     {"group lag", "[GROUP]", 0, 1, lag_options, lag, "show how far a group is behind, queue by queue",
@@ -271,6 +271,19 @@ constexpr Verb verbs[] = {
     {"group create", "GROUP", 1, 1, create_options, create, "create a consumer group, or set it anew",
      "Brokers create groups on their own when a consumer comes, unless they are configured not to.",
      "updateSubGroup", "-g"},
+    {"group reset", "GROUP TOPIC POSITION", 3, 3, move_options, reset_group,
+     "let a group go on from another place in a topic",
+     "POSITION is earliest, latest, a time (\"2026-11-30 04:05\", \"10m ago\", milliseconds since 1970), or "
+     "with --queue an offset. The brokers remember it: consumers that are online go on there with their next "
+     "pull, within seconds, and what they commit until then does not count; others go on there when they "
+     "come. A member that is online holds it up until it is confirmed or --yes is given.",
+     "resetOffsetByTime", "-g -t -s"},
+    {"group skip", "GROUP TOPIC", 2, 2, move_options, skip_group,
+     "let a group pass over what is in a topic now", "As group reset to latest.", "skipAccumulatedMessage",
+     "-g -t"},
+    {"group clone", "GROUP NEW_GROUP TOPIC", 3, 3, clone_options, clone_group,
+     "let a group stand where another one stands in a topic",
+     "Offsets are copied at the brokers, queue by queue.", "cloneGroupOffset", "-s -d -t"},
     {"group delete", "GROUP", 1, 1, delete_options, remove, "delete a consumer group and its offsets",
      "Asks first on a terminal; without a terminal it needs --yes.", "deleteSubGroup", "-g"},
 };

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "ctl/admin_calls.h"
 #include "ctl/context.h"
+#include "ctl/topic_scale.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
 #include "proto/fastjson.h"
@@ -72,16 +74,6 @@ Outcome<void> list(Context& c) {
   return {};
 }
 
-Outcome<std::optional<proto::TopicConfig>> config_at(Channel& broker, std::string_view topic) {
-  proto::GetTopicConfigRequestHeader h;
-  h.topic = topic;
-  TRY_VAR(reply, broker.call<proto::GetTopicConfig>(h));
-  if (reply.code() == proto::ResponseCode::TOPIC_NOT_EXIST) return std::nullopt;
-  if (!reply.ok()) return broker.refusal(reply);
-  TRY_VAR(config, parse_body<proto::TopicConfig>(broker, reply, "GET_TOPIC_CONFIG"));
-  return std::move(config);
-}
-
 // What the command line says over what is there. `attributes` becomes the text that the broker takes.
 Outcome<void> apply_options(const Options& o, proto::TopicConfig* config, std::string* attributes) {
   if (o.queues) config->read_queue_nums = config->write_queue_nums = static_cast<int32_t>(*o.queues);
@@ -108,21 +100,6 @@ Outcome<void> apply_options(const Options& o, proto::TopicConfig* config, std::s
   return {};
 }
 
-Outcome<void> put_at(Channel& broker, const proto::TopicConfig& config, const std::string& attributes) {
-  proto::CreateTopicRequestHeader h;
-  h.topic = config.topic_name;
-  h.default_topic = proto::names::TBW102;
-  h.read_queue_nums = config.read_queue_nums;
-  h.write_queue_nums = config.write_queue_nums;
-  h.perm = config.perm;
-  h.topic_filter_type = config.multi_tag ? "MULTI_TAG" : "SINGLE_TAG";
-  h.topic_sys_flag = config.topic_sys_flag;
-  h.order = config.order;
-  if (!attributes.empty()) h.attributes = attributes;
-  TRY(broker.ask<proto::UpdateAndCreateTopic>(h));
-  return {};
-}
-
 enum class Put : uint8_t { create, update, either };
 
 // Looks at every broker before it changes the first: a refusal for what is there must not leave half a
@@ -135,7 +112,7 @@ Outcome<void> put(Context& c, Put how) {
   std::string attributes;
   for (const BrokerNode& b : brokers) {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
-    TRY_VAR(there, config_at(*channel, topic));
+    TRY_VAR(there, topic_config_at(*channel, topic));
     if (there && how == Put::create)
       return fail(Exit::refused,
                   fmt::format("topic {} exists already at {}; \"rmqctl topic update\" changes it", topic,
@@ -158,7 +135,7 @@ Outcome<void> put(Context& c, Put how) {
            {"PERM", "perm"},
            {"ORDER", "order"}});
   for (auto& [channel, config] : changes) {
-    TRY(put_at(*channel, config, attributes));
+    TRY(put_topic_at(*channel, config, attributes));
     t.add({Cell::text(to_string(channel->peer().address)), Cell::text(topic),
            Cell::integer(config.read_queue_nums), Cell::integer(config.write_queue_nums),
            Cell::text(permission_name(config.perm)), Cell::boolean(config.order)});
@@ -172,19 +149,6 @@ Outcome<void> create(Context& c) {
 }
 Outcome<void> update(Context& c) {
   return put(c, c.options().upsert ? Put::either : Put::update);
-}
-
-// The masters that have the topic, of the wanted cluster or broker.
-std::vector<BrokerNode> holders(const proto::TopicRouteData& route, const Options& o) {
-  std::vector<BrokerNode> out;
-  for (const proto::BrokerData& b : route.broker_datas) {
-    auto master = b.broker_addrs.find(0);
-    if (master == b.broker_addrs.end()) continue;
-    if (!o.cluster.empty() && b.cluster != o.cluster) continue;
-    if (!o.broker.empty() && b.broker_name != o.broker && master->second != o.broker) continue;
-    out.push_back({b.cluster, b.broker_name, master->second, 0});
-  }
-  return out;
 }
 
 Outcome<void> forget_at_namesrvs(Context& c, const std::string& topic) {
@@ -205,7 +169,7 @@ Outcome<void> forget_at_namesrvs(Context& c, const std::string& topic) {
 Outcome<void> remove(Context& c) {
   const std::string& topic = c.arg(0);
   TRY_VAR(route, c.route(topic));
-  auto brokers = holders(route, c.options());
+  auto brokers = topic_holders(route, c.options());
   if (brokers.empty()) return fail(Exit::refused, fmt::format("no master there has topic {}", topic));
   TRY(c.confirm(fmt::format("Topic {} and all its messages at {} broker{} will be deleted.", topic,
                             brokers.size(), brokers.size() == 1 ? "" : "s")));
@@ -261,7 +225,7 @@ Outcome<void> status(Context& c) {
            {"MESSAGES", "messages"},
            {"LAST STORED", "lastUpdateTimestamp"}});
   int64_t total = 0;
-  for (const BrokerNode& b : holders(route, c.options())) {
+  for (const BrokerNode& b : topic_holders(route, c.options())) {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
     proto::GetTopicStatsInfoRequestHeader h;
     h.topic = topic;
@@ -295,6 +259,18 @@ constexpr OptionSpec put_options[] = {
     {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only at this broker"},
     {"-c,--cluster", "NAME", &Options::cluster, "at the masters of this cluster"},
 };
+constexpr OptionSpec scale_options[] = {
+    {"--queues", "N", &Options::queues, "read and write queues that each broker is to have", 1, 65535},
+    {"--skip-group", "GROUP", &Options::skip_groups,
+     "do not wait for this group; what it has not consumed of the surplus queues is lost to it; repeatable"},
+    {"--settle", "DURATION", &Options::settle,
+     "how long the surplus queues must have got nothing before they go (default 40s: producers ask for "
+     "routes "
+     "each 30s)"},
+    {"-y,--yes", nullptr, &Options::yes, "also when messages are there that no group is known to consume"},
+    {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only at this broker"},
+    {"-c,--cluster", "NAME", &Options::cluster, "only in this cluster"},
+};
 constexpr OptionSpec delete_options[] = {
     {"-y,--yes", nullptr, &Options::yes, "do not ask"},
     {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only at this broker"},
@@ -312,6 +288,17 @@ constexpr Verb verbs[] = {
      "At all masters, when the name server knows one cluster only."},
     {"topic update", "TOPIC", 1, 1, put_options, update, "change a topic; what is not given stays as it is",
      "", "updateTopic", "-t"},
+    {"topic scale", "TOPIC", 1, 1, scale_options, scale_topic,
+     "change the number of queues without losing a message",
+     "More queues: the read numbers grow first, then the write numbers. Fewer: the write numbers shrink "
+     "first, "
+     "so that producers leave the surplus queues; then it waits until every consumer group that is online or "
+     "has offsets has consumed them to their ends, and nothing came for --settle; then the read numbers "
+     "shrink. A message that comes at the last moment makes them queues again. Progress is on standard "
+     "error. It may be stopped at any time (exit code 1): the same command goes on, and one with the old "
+     "number goes back. A group that is offline holds it up until it comes back, or is given with "
+     "--skip-group.",
+     "", ""},
     {"topic delete", "TOPIC", 1, 1, delete_options, remove, "delete a topic and its messages",
      "Asks first on a terminal; without a terminal it needs --yes.", "deleteTopic", "-t"},
     {"topic route",

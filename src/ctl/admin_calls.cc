@@ -1,0 +1,55 @@
+#include "ctl/admin_calls.h"
+
+#include "proto/headers_admin.h"
+#include "proto/headers_client.h"
+
+namespace rmq::ctl {
+
+Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic) {
+  proto::GetTopicConfigRequestHeader h;
+  h.topic = topic;
+  TRY_VAR(reply, broker.call<proto::GetTopicConfig>(h));
+  if (reply.code() == proto::ResponseCode::TOPIC_NOT_EXIST) return std::nullopt;
+  if (!reply.ok()) return broker.refusal(reply);
+  TRY_VAR(config, parse_body<proto::TopicConfig>(broker, reply, "GET_TOPIC_CONFIG"));
+  return std::move(config);
+}
+
+Outcome<void> put_topic_at(Channel& broker, const proto::TopicConfig& config, const std::string& attributes) {
+  proto::CreateTopicRequestHeader h;
+  h.topic = config.topic_name;
+  h.default_topic = proto::names::TBW102;
+  h.read_queue_nums = config.read_queue_nums;
+  h.write_queue_nums = config.write_queue_nums;
+  h.perm = config.perm;
+  h.topic_filter_type = config.multi_tag ? "MULTI_TAG" : "SINGLE_TAG";
+  h.topic_sys_flag = config.topic_sys_flag;
+  h.order = config.order;
+  if (!attributes.empty()) h.attributes = attributes;
+  TRY(broker.ask<proto::UpdateAndCreateTopic>(h));
+  return {};
+}
+
+std::vector<BrokerNode> topic_holders(const proto::TopicRouteData& route, const Options& o) {
+  std::vector<BrokerNode> out;
+  for (const proto::BrokerData& b : route.broker_datas) {
+    auto master = b.broker_addrs.find(0);
+    if (master == b.broker_addrs.end()) continue;
+    if (!o.cluster.empty() && b.cluster != o.cluster) continue;
+    if (!o.broker.empty() && b.broker_name != o.broker && master->second != o.broker) continue;
+    out.push_back({b.cluster, b.broker_name, master->second, 0});
+  }
+  return out;
+}
+
+Outcome<std::optional<proto::ConsumerConnection>> members_at(Channel& broker, std::string_view group) {
+  proto::GetConsumerConnectionListRequestHeader h;
+  h.consumer_group = group;
+  TRY_VAR(reply, broker.call<proto::GetConsumerConnectionList>(h));
+  if (reply.code() == proto::ResponseCode::CONSUMER_NOT_ONLINE) return std::nullopt;
+  if (!reply.ok()) return broker.refusal(reply);
+  TRY_VAR(body, parse_body<proto::ConsumerConnection>(broker, reply, "GET_CONSUMER_CONNECTION_LIST"));
+  return std::move(body);
+}
+
+}  // namespace rmq::ctl

@@ -1,0 +1,24 @@
+// Requests to brokers that several verbs make, with their answers taken apart.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ctl/context.h"
+#include "proto/bodies_config.h"
+#include "proto/bodies_stats.h"
+
+namespace rmq::ctl {
+
+// Nothing: the broker has no such topic.
+Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic);
+// Creates or changes it. `attributes` as UPDATE_AND_CREATE_TOPIC takes them; empty: they stay.
+Outcome<void> put_topic_at(Channel& broker, const proto::TopicConfig& config, const std::string& attributes);
+// The masters that have the topic, of the wanted cluster or broker.
+std::vector<BrokerNode> topic_holders(const proto::TopicRouteData& route, const Options& o);
+// Nothing: nobody of the group is online there.
+Outcome<std::optional<proto::ConsumerConnection>> members_at(Channel& broker, std::string_view group);
+
+}  // namespace rmq::ctl
