@@ -294,13 +294,32 @@ std::string ConsumerListBody::to_json(JsonStyle style) const {
 
 // ------------------------------------------------------------------------------------- locks and resets
 
+static void read_lock_body(Value v, LockBatchRequestBody& b) {
+  v["consumerGroup"].read(b.consumer_group);
+  v["clientId"].read(b.client_id);
+  v["onlyThisBroker"].read(b.only_this_broker);
+  read_queues(v["mqSet"], b.mq_set);
+}
+
 Result<LockBatchRequestBody> LockBatchRequestBody::parse(std::string_view json) {
-  return read_body<LockBatchRequestBody>(json, [](Value v, LockBatchRequestBody& b) {
-    v["consumerGroup"].read(b.consumer_group);
-    v["clientId"].read(b.client_id);
-    v["onlyThisBroker"].read(b.only_this_broker);
-    read_queues(v["mqSet"], b.mq_set);
+  return read_body<LockBatchRequestBody>(json, read_lock_body);
+}
+
+Result<QueueLocks> QueueLocks::parse(std::string_view json) {
+  return read_body<QueueLocks>(json, [](Value v, QueueLocks& out) {
+    v["locks"].each([&](Value one) { read_lock_body(one, out.locks.emplace_back()); });
   });
+}
+
+std::string QueueLocks::to_json() const {
+  JsonWriter w(JsonStyle::pretty);
+  w.begin_object();
+  w.key("locks");
+  w.begin_array();
+  for (const LockBatchRequestBody& b : locks) w.raw(b.to_json());
+  w.end_array();
+  w.end_object();
+  return w.take();
 }
 
 std::string LockBatchRequestBody::to_json(JsonStyle style) const {

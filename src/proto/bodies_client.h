@@ -115,6 +115,13 @@ struct LockBatchResponseBody {
 };
 
 // RESET_CONSUMER_CLIENT_OFFSET and the answer of INVOKE_BROKER_TO_RESET_OFFSET.
+// queueLocks.json, a file of ours: who owns which queues.
+struct QueueLocks {
+  std::vector<LockBatchRequestBody> locks;
+  static Result<QueueLocks> parse(std::string_view json);
+  std::string to_json() const;
+};
+
 struct ResetOffsetBody {
   MessageQueueTable offset_table;
   static Result<ResetOffsetBody> parse(std::string_view json);

@@ -73,6 +73,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       groups(d, config_path(c, "subscriptionGroup.json"), c),
       offsets(d, config_path(c, "consumerOffset.json"), durability_of(s)),
       filters(d, config_path(c, "consumerFilter.json"), config.filterDataCleanTimeSpan),
+      locks(d, config_path(c, "queueLocks.json")),
       due_clock(Loop::current().clock()),
       registration(*this, n),
       schedule(*this, d, config_path(c, "delayOffset.json")),
@@ -105,6 +106,7 @@ Task<Result<void>> Broker::load() {
     log(LogLevel::warning, ids::filters_unreadable, "consumerFilter.json cannot be read and is passed over",
         {{"FILE", filters.path()}, {"REASON", to_string(filters_loaded.error())}});
   CO_TRY(co_await request_modes.load());
+  CO_TRY(co_await locks.load());
   CO_TRY(co_await schedule.load());
   CO_TRY(co_await discard.load());
   CO_TRY(co_await timers.load());
@@ -197,6 +199,7 @@ Task<void> Broker::look_for_silent_clients() {
     if (stop) co_return;
     clients.close_silent(now_ns(), config.channelExpiredTimeout * ns_per_ms);
     locks.sweep(now_ns());
+    co_await locks.save_changes();
   }
 }
 
@@ -210,6 +213,7 @@ Task<void> Broker::save_what_a_full_disk_kept() {
     co_await schedule.save_again();
     co_await discard.save_again();
     co_await request_modes.save_again();
+    co_await locks.save_again();
   }
 }
 

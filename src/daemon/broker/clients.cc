@@ -104,18 +104,20 @@ void get_consumer_list_by_group(Broker& b, Request& r, proto::GetConsumerListByG
   r.reply(ResponseCode::SUCCESS, {}, proto::ConsumerListBody{g->client_ids()}.to_json());
 }
 
-void lock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
+Task<void> lock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
   auto body = proto::LockBatchRequestBody::parse(r.frame().body_text());
-  if (!body) return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
+  if (!body) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
   proto::LockBatchResponseBody granted{
       b.locks.lock(body->consumer_group, body->client_id, body->mq_set, b.now_ns())};
+  co_await b.locks.save_changes();
   r.reply(ResponseCode::SUCCESS, {}, granted.to_json());
 }
 
-void unlock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
+Task<void> unlock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
   auto body = proto::LockBatchRequestBody::parse(r.frame().body_text());
-  if (!body) return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
+  if (!body) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
   b.locks.unlock(body->consumer_group, body->client_id, body->mq_set);
+  co_await b.locks.save_changes();
   r.reply(ResponseCode::SUCCESS);
 }
 

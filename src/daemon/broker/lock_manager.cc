@@ -1,5 +1,7 @@
 #include "daemon/broker/lock_manager.h"
 
+#include "uring/loop.h"
+
 namespace rmq::broker {
 
 std::vector<proto::MessageQueue> LockManager::lock(std::string_view group, std::string_view client_id,
@@ -11,8 +13,10 @@ std::vector<proto::MessageQueue> LockManager::lock(std::string_view group, std::
   for (const auto& q : wanted) {
     auto [it, fresh] = locks.try_emplace(q);
     Lock& l = it->second;
-    bool free = fresh || l.client_id == client_id || now_ns - l.renewed_ns > lock_lives_ns;
+    const bool mine = l.client_id == client_id;
+    bool free = fresh || mine || now_ns - l.renewed_ns > lock_lives_ns;
     if (!free) continue;
+    if (fresh || !mine) changed_ = true;
     l.client_id = std::string(client_id);
     l.renewed_ns = now_ns;
     got.push_back(q);
@@ -26,7 +30,9 @@ void LockManager::unlock(std::string_view group, std::string_view client_id,
   if (g == groups_.end()) return;
   for (const auto& q : queues) {
     auto it = g->second.find(q);
-    if (it != g->second.end() && it->second.client_id == client_id) g->second.erase(it);
+    if (it == g->second.end() || it->second.client_id != client_id) continue;
+    g->second.erase(it);
+    changed_ = true;
   }
   if (g->second.empty()) groups_.erase(g);
 }
@@ -41,9 +47,42 @@ bool LockManager::any_held(std::string_view group, int64_t now_ns) const {
 
 void LockManager::sweep(int64_t now_ns) {
   for (auto g = groups_.begin(); g != groups_.end();) {
-    std::erase_if(g->second, [&](const auto& e) { return now_ns - e.second.renewed_ns > lock_lives_ns; });
+    if (std::erase_if(g->second, [&](const auto& e) { return now_ns - e.second.renewed_ns > lock_lives_ns; }))
+      changed_ = true;
     g = g->second.empty() ? groups_.erase(g) : std::next(g);
   }
+}
+
+Task<void> LockManager::save_changes() {
+  if (!changed_ && !saving_) co_return;
+  changed_ = false;
+  saving_++;
+  [[maybe_unused]] auto saved = co_await save();
+  saving_--;
+}
+
+std::string LockManager::render() const {
+  proto::QueueLocks out;
+  for (const auto& [group, locks] : groups_) {
+    std::map<std::string_view, proto::LockBatchRequestBody> by_client;
+    for (const auto& [queue, l] : locks) {
+      proto::LockBatchRequestBody& b = by_client[l.client_id];
+      b.consumer_group = group;
+      b.client_id = l.client_id;
+      b.mq_set.push_back(queue);
+    }
+    for (auto& [client, b] : by_client) out.locks.push_back(std::move(b));
+  }
+  return out.to_json();
+}
+
+Result<void> LockManager::parse(std::string_view text) {
+  TRY_VAR(file, proto::QueueLocks::parse(text));
+  const int64_t now_ns = Loop::current().now_ns();
+  for (const proto::LockBatchRequestBody& b : file.locks)
+    lock(b.consumer_group, b.client_id, b.mq_set, now_ns);
+  changed_ = false;
+  return {};
 }
 
 }  // namespace rmq::broker

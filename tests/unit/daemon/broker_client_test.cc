@@ -140,6 +140,37 @@ TEST(BrokerClient, QueueLocks) {
   simulate({locks});
 }
 
+Task<void> take_locks(World& w) {
+  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", 0, 1));
+  EXPECT_EQ(granted(a), 2u);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 2, 3));
+  EXPECT_EQ(granted(a), 2u);
+  a = co_await w.call(RequestCode::UNLOCK_BATCH_MQ, {}, lock_body("B", 3));
+  EXPECT_EQ(code_of(a), 0);
+}
+Task<void> locks_are_kept(World& w) {
+  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 0, 1, 2, 3));
+  EXPECT_EQ(granted(a), 2u) << "its own, and the one that nobody had";
+  co_await sleep_for(50 * ns_per_s);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 0));
+  EXPECT_EQ(granted(a), 0u) << "its owner may be at work still";
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", 1));
+  EXPECT_EQ(granted(a), 1u) << "the owner renews";
+  co_await sleep_for(15 * ns_per_s);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 0, 1));
+  EXPECT_EQ(granted(a), 1u) << "queue 0 ran out, 60 s after the start";
+}
+Task<void> what_ran_out_is_forgotten(World& w) {
+  co_await sleep_for(80 * ns_per_s);
+}
+Task<void> nobody_owns(World& w) {
+  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("C", 0, 1, 2, 3));
+  EXPECT_EQ(granted(a), 4u);
+}
+TEST(BrokerClient, QueueLocksOutliveTheBroker) {
+  simulate({take_locks, locks_are_kept, what_ran_out_is_forgotten, nobody_owns});
+}
+
 Task<void> commit_offsets(World& w) {
   for (int i = 0; i < 5; i++) {
     auto a = co_await w.send("O", "m");
