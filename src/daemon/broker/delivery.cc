@@ -14,6 +14,7 @@ namespace {
 constexpr uint8_t version = 1;
 constexpr uint32_t list_max = 1u << 20;
 constexpr uint32_t readers = 16;  // reads of records at a time
+constexpr int64_t save_interval_ns = 10 * ns_per_s;
 
 void append_number(std::string& out, uint64_t v) {
   for (; v >= 0x80; v >>= 7) out += static_cast<char>(v | 0x80);
@@ -97,6 +98,15 @@ Task<Delivery::Put> Delivery::put(const DeliveryMarker& marker, std::span<const 
   co_return out;
 }
 
+// Whether it may be a copy behind a marker: a delivered message, one that was put again, or a half message.
+static bool is_copy(const proto::RecordView& record) {
+  auto real = record.property(proto::prop::REAL_TOPIC);
+  if (!real) return false;
+  if (record.topic == names::RMQ_SYS_TRANS_HALF_TOPIC)
+    return record.property(proto::prop::TRANSACTION_COPY_CRC) && has_good_properties(record);
+  return *real == record.topic || record.topic == names::rmq_sys_wheel_timer;
+}
+
 // How many of the records behind the marker are of its batch: contiguous, of the same store time.
 Task<Result<size_t>> Delivery::count_copies(const proto::RecordView& marker, size_t wanted) {
   int64_t at = marker.physical_offset + marker.size;
@@ -106,8 +116,7 @@ Task<Result<size_t>> Delivery::count_copies(const proto::RecordView& marker, siz
     if (!extent) co_return std::unexpected(extent.error());
     auto record = proto::parse_record(extent->bytes());
     if (!record || record->store_timestamp_ms != marker.store_timestamp_ms) co_return n;
-    auto real = record->property(proto::prop::REAL_TOPIC);
-    if (!real || (*real != record->topic && record->topic != names::rmq_sys_wheel_timer)) co_return n;
+    if (!is_copy(*record)) co_return n;
     at += record->size;
   }
   co_return wanted;
@@ -194,6 +203,24 @@ Task<bool> flushed_so_far(store::MessageStore& store) {
   const int64_t end = store.max_physical_offset();
   while (store.writable() && store.flushed_offset() < end) co_await sleep_for(20 * ns_per_ms);
   co_return store.writable();
+}
+
+Task<bool> DeliveryProgress::save_safe() {
+  freeze();
+  bool safe = co_await flushed_so_far(broker_.store);
+  if (!safe) co_return false;
+  auto saved = co_await save();
+  co_return saved.has_value();
+}
+
+Task<void> DeliveryProgress::save_often() {
+  for (;;) {
+    bool stop = co_await broker_.stopping.wait_for(save_interval_ns);
+    if (stop) co_return;
+    if (!std::exchange(dirty_, false)) continue;
+    bool saved = co_await save_safe();
+    if (!saved) dirty_ = true;
+  }
 }
 
 Task<Result<void>> read_due(store::MessageStore& store, std::vector<DueMessage>& due) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/broker/persisted_table.h"
 #include "proto/record.h"
 #include "store/message_store.h"
 #include "uring/sync.h"
@@ -76,6 +77,25 @@ class Delivery {
   Broker& broker_;
   const int32_t queue_;
   Semaphore turn_{1};
+};
+
+// A file that says how far a kind of delivery has come. It may lag, for the markers since then say the rest,
+// but what it says must be on stable storage.
+class DeliveryProgress : public PersistedTable {
+ public:
+  DeliveryProgress(Broker& broker, Disk& disk, std::string path)
+      : PersistedTable(disk, std::move(path)), broker_(broker) {}
+
+ protected:
+  // What render() gives from now on.
+  virtual void freeze() = 0;
+  // Writes the file once all that it says was delivered is on stable storage. False: not written.
+  Task<bool> save_safe();
+  // Does so every 10 s (flushDelayOffsetInterval) when `dirty_`, until the broker stops.
+  Task<void> save_often();
+
+  Broker& broker_;
+  bool dirty_ = false;
 };
 
 // Resolves when all that was appended before the call is on stable storage; false: the store has failed.

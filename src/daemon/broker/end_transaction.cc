@@ -146,14 +146,31 @@ Task<EndOutcome> TransactionService::resume(std::string_view topic, std::string_
     co_return EndOutcome{ResponseCode::SYSTEM_ERROR,
                          fmt::format("no message of topic {} with that id is in {}", topic,
                                      names::TRANS_CHECK_MAX_TIME_TOPIC)};
-  // Its checks begin anew, and so does its time.
-  int64_t first = number_or(record->property(prop::TRAN_PREPARED_QUEUE_OFFSET), record->queue_offset);
-  std::string properties = copied_properties(*record, first, 0, broker_.wall_ms());
-  store::MessageIn m = copy_of(*record, broker_.store_host);
-  m.topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
-  m.properties = properties;
-  store::PutMessageResult put = co_await broker_.store.put(m);
+  while (!loaded_ && !stopping_) co_await read_.wait();
+  if (stopping_) co_return EndOutcome{ResponseCode::SYSTEM_ERROR, "the broker is stopping"};
+  co_return co_await put_back(*record);
+}
+
+// `record` lies in TRANS_CHECK_MAX_TIME_TOPIC. Its checks begin anew, and so does its time.
+Task<EndOutcome> TransactionService::put_back(const proto::RecordView& record) {
+  int64_t first = number_or(record.property(prop::TRAN_PREPARED_QUEUE_OFFSET), record.queue_offset);
+  std::string properties = copied_properties(record, first, 0, broker_.wall_ms());
+  std::vector<store::MessageIn> copies;
+  copies.push_back(copy_of(record, broker_.store_host));
+  copies[0].topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
+  copies[0].properties = properties;
+  DeliveryMarker marker;
+  marker.copied.push_back(record.queue_offset);
+  Delivery::Put put;
+  put.done = true;
+  co_await resumes_.turn().acquire();
+  const bool before = resumed_.contains(record.queue_offset);
+  if (!before) put = co_await resumes_.put(marker, copies);
+  if (put.done) resumed_.insert(record.queue_offset);
+  resumes_.turn().release();
+  if (before) co_return EndOutcome{ResponseCode::SUCCESS, "it was given its checks again before"};
   wake();
+  if (put.done) co_return EndOutcome{};
   Refusal outcome = refusal_of(broker_, put.status);
   co_return EndOutcome{outcome.code, std::move(outcome.remark)};
 }

@@ -13,9 +13,8 @@ namespace rmq::broker {
 namespace {
 constexpr int64_t idle_look_ns = 1 * ns_per_s;  // to see the wall clock being set
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
-constexpr int64_t save_interval_ns = 10 * ns_per_s;  // flushDelayOffsetInterval
-constexpr int64_t level_number_max = 100'000'000;    // 273 years of days: no overflow, no sense beyond
-constexpr uint64_t moves_per_version = 200;          // delayOffsetUpdateVersionStep
+constexpr int64_t level_number_max = 100'000'000;  // 273 years of days: no overflow, no sense beyond
+constexpr uint64_t moves_per_version = 200;        // delayOffsetUpdateVersionStep
 constexpr size_t batch_messages_max = 512;
 constexpr size_t batch_bytes_max = 512u << 10;  // or one message
 constexpr int32_t queues_max = 256;             // of SCHEDULE_TOPIC_XXXX that are looked at
@@ -56,7 +55,7 @@ Result<DelayLevels> DelayLevels::parse(std::string_view text) {
 }
 
 ScheduleService::ScheduleService(Broker& broker, Disk& disk, std::string path)
-    : PersistedTable(disk, std::move(path)), broker_(broker), delivery_(broker, 0) {}
+    : DeliveryProgress(broker, disk, std::move(path)), delivery_(broker, 0) {}
 
 // ---- how far delivery has come -----------------------------------------------------------------------
 
@@ -102,8 +101,7 @@ Task<Result<void>> ScheduleService::load() {
   }
   // What is behind a batch that came into the log in part cannot be told from it for ever.
   if (found) {
-    saved_offsets_ = offsets_;
-    saved_marker_ = marker_;
+    freeze();
     CO_TRY(co_await save());
   }
   co_return Result<void>{};
@@ -120,28 +118,13 @@ void ScheduleService::move_to(int level, int64_t offset) {
   if (++moved_ % moves_per_version == 0) version_.next(broker_.wall_ms());
 }
 
-// Writes the file once all that it says was delivered is on stable storage. False: not written.
-Task<bool> ScheduleService::save_safe() {
-  if (levels_.empty()) co_return false;  // not loaded
+void ScheduleService::freeze() {
   saved_offsets_ = offsets_;
   saved_marker_ = marker_;
-  bool safe = co_await flushed_so_far(broker_.store);
-  if (!safe) co_return false;
-  auto saved = co_await save();
-  co_return saved.has_value();
-}
-
-Task<void> ScheduleService::save_often() {
-  for (;;) {
-    bool stop = co_await broker_.stopping.wait_for(save_interval_ns);
-    if (stop) co_return;
-    if (!std::exchange(dirty_, false)) continue;
-    bool saved = co_await save_safe();
-    if (!saved) dirty_ = true;
-  }
 }
 
 Task<void> ScheduleService::close() {
+  if (levels_.empty()) co_return;  // not loaded
   [[maybe_unused]] bool saved = co_await save_safe();
 }
 

@@ -30,7 +30,7 @@ struct DelayLevels {
   static Result<DelayLevels> parse(std::string_view text);
 };
 
-class ScheduleService : public PersistedTable {
+class ScheduleService : public DeliveryProgress {
  public:
   ScheduleService(Broker& broker, Disk& disk, std::string path);
   // The file, and what was delivered since it was written. Before anything is put into the store.
@@ -58,6 +58,7 @@ class ScheduleService : public PersistedTable {
  protected:
   std::string render() const override;
   Result<void> parse(std::string_view text) override;
+  void freeze() override;
 
  private:
   struct Level {
@@ -79,10 +80,7 @@ class ScheduleService : public PersistedTable {
   Task<Result<int64_t>> collect(int level, std::vector<DueMessage>& due, int64_t& wait_ns);
   Task<Outcome> deliver(int level, std::vector<DueMessage>& due, int64_t next);
   void move_to(int level, int64_t offset);
-  Task<void> save_often();
-  Task<bool> save_safe();
 
-  Broker& broker_;
   Delivery delivery_;
   std::vector<std::unique_ptr<Level>> levels_;
   std::map<int32_t, int64_t> offsets_;
@@ -92,7 +90,6 @@ class ScheduleService : public PersistedTable {
   proto::DataVersion version_;
   int64_t started_ns_ = 0;
   uint64_t moved_ = 0;
-  bool dirty_ = false;
 };
 
 }  // namespace rmq::broker

@@ -104,7 +104,7 @@ void TopicManager::add_system_topics(int64_t now_ms) {
   add_one(std::string(names::revive_log_prefix) + config_.brokerClusterName, 8, rw);
   add_one(std::string(names::sync_broker_member_prefix) + config_.brokerName, 1, perm::inherit);
   if (config_.timerWheelEnable) add_one(std::string(names::rmq_sys_wheel_timer), 1, rw);
-  add_one(std::string(names::rmq_sys_delivered), 2, rw);
+  add_one(std::string(names::rmq_sys_delivered), 3, rw);
   add_one(std::string(names::RMQ_SYS_TRANS_HALF_TOPIC), 1, rw);
   add_one(std::string(names::RMQ_SYS_TRANS_OP_HALF_TOPIC), 1, rw);
   // Those that the file brought were looked at before their names were known.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/transactions.h"
@@ -139,21 +140,46 @@ Task<void> TransactionService::rescue() {
   if (!old.empty()) co_await rewrite(std::move(old), false);
 }
 
+// RocketMQ takes half messages whose properties leave no room for those of a copy. They are asked about where
+// they are, and the checks of this run count; when their file of the log goes, they are set aside.
+Task<void> TransactionService::handle_uncopied(const Due& due, const proto::RecordView& record,
+                                               bool and_ask) {
+  if (!and_ask) {
+    co_await give_up(due.offset, "its place in the log goes, and it is too long to be copied");
+    co_return;
+  }
+  auto it = open_.find(due.offset);
+  it->second.checks++;
+  ask(it->second.group->first, record, record.properties, due.offset, it->second.physical,
+      record.store_timestamp_ms);
+  release(due.offset, broker_.config.transactionCheckInterval * ns_per_ms);
+}
+
 // Writes new copies of them, with one check more when they are asked about, and names the old ones done.
 Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
-  std::vector<std::string> properties(due.size());
-  std::vector<proto::RecordView> records(due.size());
+  std::vector<std::string> properties;
+  std::vector<proto::RecordView> records;
+  std::vector<Due> copied;
+  for (Due& d : due) {
+    auto record = proto::parse_record(d.extent.bytes());
+    check(record.has_value());  // it was one when it was read first
+    const Half& half = open_.at(d.offset);
+    std::string text = copied_properties(*record, half.origin, d.checks + (and_ask ? 1 : 0), half.stored_ms);
+    if (text.size() > limits::properties_bytes_max) {
+      co_await handle_uncopied(d, *record, and_ask);
+      continue;
+    }
+    records.push_back(*record);
+    properties.push_back(std::move(text));
+    copied.push_back(std::move(d));
+  }
+  due = std::move(copied);
+  if (due.empty()) co_return;
   std::vector<store::MessageIn> batch;
   std::string op_body;
   int64_t last = 0;
   for (size_t i = 0; i < due.size(); i++) {
-    auto record = proto::parse_record(due[i].extent.bytes());
-    check(record.has_value());  // it was one when it was read first
-    records[i] = *record;
-    const Half& half = open_.at(due[i].offset);
-    properties[i] =
-        copied_properties(*record, half.origin, due[i].checks + (and_ask ? 1 : 0), half.stored_ms);
-    batch.push_back(copy_of(*record, broker_.store_host));
+    batch.push_back(copy_of(records[i], broker_.store_host));
     batch.back().topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
     batch.back().properties = properties[i];
     op_body += std::to_string(due[i].offset) + ",";
@@ -243,6 +269,7 @@ Task<void> TransactionService::give_up(int64_t offset, const char* reason) {
   }
   std::string properties(record->properties), op_body = std::to_string(offset) + ",";
   proto::set_property(properties, prop::TRAN_PREPARED_QUEUE_OFFSET, std::to_string(origin));
+  if (properties.size() > limits::properties_bytes_max) properties = record->properties;
   std::vector<store::MessageIn> batch;
   batch.push_back(copy_of(*record, broker_.store_host));
   batch.back().topic = names::TRANS_CHECK_MAX_TIME_TOPIC;

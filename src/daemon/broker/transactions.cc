@@ -81,6 +81,7 @@ Task<void> TransactionService::follow_half_topic() {
   next_half_ = std::clamp(begin, std::max<int64_t>(0, s.min_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0)),
                           s.max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0));
   co_await read_ops();
+  co_await read_resumes();
   while (!stopping_) {
     auto unit = co_await broker_.store.queue_unit(names::RMQ_SYS_TRANS_HALF_TOPIC, 0, next_half_);
     if (unit) {
@@ -119,6 +120,20 @@ Task<void> TransactionService::read_ops() {
       at++;
     else
       co_await half_arrived_.wait_for(after_failure_ns);
+  }
+}
+
+Task<void> TransactionService::read_resumes() {
+  while (!stopping_) {
+    auto found = co_await resumes_.read_from(0);
+    if (!found) {
+      co_await half_arrived_.wait_for(after_failure_ns);
+      continue;
+    }
+    for (const Delivery::Found& f : *found)
+      resumed_.insert(f.marker.copied.begin(),
+                      f.marker.copied.begin() + static_cast<std::ptrdiff_t>(f.copies));
+    co_return;
   }
 }
 

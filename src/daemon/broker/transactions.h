@@ -11,7 +11,8 @@
 // The open ones are in memory, each with the time of its next check; a group whose producers are all away
 // delays nobody else's. A check rewrites the half message, with one more in TRANSACTION_CHECK_TIMES, and asks
 // one producer of the group. After transactionCheckMax checks, or fileReservedTime after it was sent, a half
-// message goes to TRANS_CHECK_MAX_TIME_TOPIC.
+// message goes to TRANS_CHECK_MAX_TIME_TOPIC. From there an operator may put it back: a marker in
+// rmq_sys_delivered goes with the new half message, so that each is put back once (delivery.h).
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "daemon/broker/delivery.h"
 #include "daemon/broker/text_map.h"
 #include "proto/headers_transaction.h"
 #include "proto/record.h"
@@ -52,7 +54,7 @@ struct EndOutcome {
 // On the broker's loop, as all of the broker.
 class TransactionService {
  public:
-  explicit TransactionService(Broker& b) : broker_(b) {}
+  explicit TransactionService(Broker& b) : broker_(b), resumes_(b, 2) {}
   // Reads what is open, then follows the half topic and asks producers; until stop().
   void start(Scope& scope);
   void stop();
@@ -66,7 +68,8 @@ class TransactionService {
   // Commits or rolls back, once: a second end of the same half message changes nothing and is a success.
   // Waits until the open ones are known.
   Task<EndOutcome> end(const proto::EndTransactionRequestHeader& h);
-  // Gives a message of TRANS_CHECK_MAX_TIME_TOPIC its checks again.
+  // Gives a message of TRANS_CHECK_MAX_TIME_TOPIC its checks again, once: of a second time only the answer is
+  // a success.
   Task<EndOutcome> resume(std::string_view topic, std::string_view offset_id);
 
   size_t open() const { return open_.size(); }
@@ -104,6 +107,7 @@ class TransactionService {
   // reading the two topics: transactions.cc
   Task<void> follow_half_topic();
   Task<void> read_ops();
+  Task<void> read_resumes();
   Task<bool> read_op(const store::QueueUnit& unit, int64_t queue_offset);
   Task<bool> read_half(const store::QueueUnit& unit, int64_t queue_offset);
   Task<void> finish_last_batch();
@@ -121,12 +125,14 @@ class TransactionService {
 
   // ending: end_transaction.cc
   Task<EndOutcome> end_half(int64_t offset, const proto::RecordView& record, bool commit);
+  Task<EndOutcome> put_back(const proto::RecordView& record);
 
   // checking: transaction_check.cc
   Task<void> check_loop();
   Task<void> check_due();
   Task<bool> take_due(std::vector<Due>& into, size_t& bytes);
   Task<void> rewrite(std::vector<Due> due, bool and_ask);
+  Task<void> handle_uncopied(const Due& due, const proto::RecordView& record, bool and_ask);
   Task<void> rescue();
   Task<void> give_up(int64_t offset, const char* reason);
   void ask(std::string_view group, const proto::RecordView& record, std::string_view properties,
@@ -136,6 +142,8 @@ class TransactionService {
   void release(int64_t offset, int64_t again_in_ns);
 
   Broker& broker_;
+  Delivery resumes_;                     // markers: what was given its checks again
+  std::unordered_set<int64_t> resumed_;  // queue offsets in TRANS_CHECK_MAX_TIME_TOPIC
   Open open_;
   Groups groups_;
   std::set<std::pair<int64_t, int64_t>> schedule_;  // due time, queue offset

@@ -17,7 +17,7 @@ std::string keyed(std::string_view unique, std::string_view keys = {}, std::stri
   return out;
 }
 
-Task<void> make_topic(World& w, std::string_view topic, std::string_view attributes) {
+Task<Answer> put_topic(World& w, std::string_view topic, std::string_view attributes) {
   auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
                                                                   {"defaultTopic", "TBW102"},
                                                                   {"readQueueNums", "4"},
@@ -27,6 +27,10 @@ Task<void> make_topic(World& w, std::string_view topic, std::string_view attribu
                                                                   {"topicSysFlag", "0"},
                                                                   {"order", "false"},
                                                                   {"attributes", attributes}});
+  co_return a;
+}
+Task<void> make_topic(World& w, std::string_view topic, std::string_view attributes) {
+  auto a = co_await put_topic(w, topic, attributes);
   EXPECT_EQ(code_of(a), 0) << remark(a);
 }
 
@@ -249,48 +253,15 @@ Task<void> send_all_again(World& w) {
   for (int i = 0; i < 8; i++) EXPECT_EQ(kept["m" + std::to_string(i)], 1) << i;
 }
 
-Task<void> until_crash(sim::SimNetwork& network, sim::SimDisk& disk) {
-  BrokerConfig config = test_config();
-  auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
-  if (!opened) co_return;
-  World w(network, disk, config, std::move(*opened));
-  auto loaded = co_await w.broker.load();
-  if (loaded) {
-    [[maybe_unused]] auto listening = co_await w.server.listen("10.0.0.1", 10911);
-    w.broker.start();
-    w.peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
-    auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "D"},
-                                                                    {"defaultTopic", "TBW102"},
-                                                                    {"readQueueNums", "1"},
-                                                                    {"writeQueueNums", "1"},
-                                                                    {"perm", "6"},
-                                                                    {"topicFilterType", "SINGLE_TAG"},
-                                                                    {"topicSysFlag", "0"},
-                                                                    {"order", "false"},
-                                                                    {"attributes", "+dedup.key=UNIQ_KEY"}});
-    for (int i = 0; i < 8 && !disk.crashed() && code_of(a) == 0; i++)
-      a = co_await w.send("D", "m" + std::to_string(i), keyed("U" + std::to_string(i)));
-    co_await w.peer->close();
-  }
-  w.stop.set();
-  co_await w.broker.stop();
-  co_await w.server.stop();
-  co_await w.broker.save_all();
-  co_await w.scope.join();
-  co_await w.store->shutdown();
+Task<void> send_until_crash(World& w, sim::SimDisk& disk) {
+  auto a = co_await put_topic(w, "D", "+dedup.key=UNIQ_KEY");
+  for (int i = 0; i < 8 && !disk.crashed() && code_of(a) == 0; i++)
+    a = co_await w.send("D", "m" + std::to_string(i), keyed("U" + std::to_string(i)));
 }
 
 uint64_t crash_at(uint64_t point, sim::DiskImage& image) {
-  sim::SimLoop loop(7);
-  sim::SimNetwork network(loop);
-  sim::DiskPlan plan;
-  plan.crash_at = point;
-  sim::SimDisk disk(loop, plan);
-  loop.run(until_crash(network, disk));
-  if (disk.crashed())
-    image =
-        disk.crash_image(point % 2 == 0 ? sim::CrashFate::all_lost(point) : sim::CrashFate::all_kept(point));
-  return disk.points();
+  const auto fate = point % 2 == 0 ? sim::CrashFate::all_lost(point) : sim::CrashFate::all_kept(point);
+  return crash_run(7, point, fate, image, test_config(), send_until_crash);
 }
 
 TEST(BrokerDedup, ACrashAtEveryPointStoresNothingTwice) {

@@ -299,6 +299,15 @@ TEST(BrokerTransaction, ImmunityTimeIsWaitedForFirst) {
   simulate({immune});
 }
 
+Task<void> resume_again(World& w, const std::string& id) {
+  auto a = co_await w.call(RequestCode::RESUME_CHECK_HALF_MESSAGE, {{"topic", "T"}, {"msgId", id}});
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(remark(a), "it was given its checks again before");
+  a = co_await w.peer->next(10);
+  EXPECT_EQ(a, nullptr) << "no question about it";
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+}
 Task<void> nobody_knows(World& w) {
   auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
   auto sent = co_await w.send("T", "who knows", half_properties("K1"));
@@ -329,9 +338,70 @@ Task<void> nobody_knows(World& w) {
   EXPECT_EQ(q->check_times, "1");
   a = co_await end(w, q->place, commit, "pg", "true");
   EXPECT_EQ(w.store->max_offset("T", 0), 1);
+  co_await resume_again(w, id);
 }
-TEST(BrokerTransaction, SetAsideAfterSoManyQuestionsAndResumed) {
-  simulate({nobody_knows}, quick_config());
+// What was put back once is not put back, and committed, a second time.
+Task<void> resumed_before_the_restart(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  auto set_aside = co_await w.pull(names::TRANS_CHECK_MAX_TIME_TOPIC, 0);
+  co_await resume_again(w,
+                        proto::make_offset_id(w.broker.store_id_host, records(set_aside)[0].physical_offset));
+}
+TEST(BrokerTransaction, SetAsideAfterSoManyQuestionsAndResumedOnce) {
+  simulate({nobody_knows, resumed_before_the_restart}, quick_config());
+}
+
+// Half messages as RocketMQ takes them, up to the last byte of the properties: they can be asked about,
+// ended, and set aside, and hold up nobody else.
+Task<void> put_long_half(World& w, std::string_view key) {
+  std::string properties = half_properties(key);
+  proto::append_property(properties, "REAL_TOPIC", "T");
+  proto::append_property(properties, "REAL_QID", "0");
+  proto::append_property(properties, "p", std::string(32'767 - properties.size() - 3, 'x'));
+  store::MessageIn m;
+  m.topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
+  m.properties = properties;
+  m.body = as_bytes(key);
+  m.store_host = m.born_host = w.broker.store_host;
+  auto put = co_await w.store->put(m);
+  EXPECT_EQ(put.status, store::PutMessageStatus::PUT_OK);
+  w.broker.transactions.wake();
+}
+Task<void> long_halves(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  co_await put_long_half(w, "long");
+  co_await put_long_half(w, "longer");
+  auto sent = co_await w.send("T", "short", half_properties("short"));
+  std::map<std::string, int> asked;
+  for (a = co_await w.peer->next(10); a; a = co_await w.peer->next(10)) {
+    auto q = question(a);
+    if (!q) co_return ADD_FAILURE() << "not a question";
+    asked[q->unique_key]++;
+    if (q->unique_key == "longer") continue;
+    std::string frame = end_frame(w, q->place, commit, "pg", "true", proto::flag_oneway);
+    co_await w.peer->send(std::move(frame));
+  }
+  EXPECT_EQ(asked["long"], 1);
+  EXPECT_EQ(asked["short"], 1);
+  EXPECT_EQ(asked["longer"], 3) << "transactionCheckMax";
+  EXPECT_EQ(w.store->max_offset("T", 0), 2);
+  auto set_aside = co_await w.pull(names::TRANS_CHECK_MAX_TIME_TOPIC, 0);
+  EXPECT_EQ(bodies(set_aside), "longer");
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+}
+TEST(BrokerTransaction, PropertiesThatLeaveNoRoomForACopy) {
+  simulate({long_halves}, quick_config());
+}
+Task<void> old_long_half(World& w) {
+  co_await put_long_half(w, "long");
+  const std::string filler(90'000, 'f');
+  for (int i = 0; i < 45; i++) co_await w.send("F", filler);
+  co_await sleep_for(3 * ns_per_s);
+  auto set_aside = co_await w.pull(names::TRANS_CHECK_MAX_TIME_TOPIC, 0);
+  EXPECT_EQ(bodies(set_aside), "long") << "it does not go with its file of the log";
+}
+TEST(BrokerTransaction, WhatCannotMoveToANewerFileIsSetAside) {
+  simulate({old_long_half});
 }
 
 // Half messages in the oldest file of the log move on before retention could take it.
@@ -390,28 +460,10 @@ Task<void> work_until_crash(World& w, sim::SimDisk& disk, Producer& p) {
   if (!disk.crashed()) co_await answer_questions(w, p, 4);
 }
 
-using Work = Task<void> (*)(World&, sim::SimDisk&, Producer&);
-Task<void> run_to_crash(sim::SimNetwork& network, sim::SimDisk& disk, Producer& p,
-                        Work work = work_until_crash) {
+BrokerConfig patient_config() {
   BrokerConfig config = quick_config();
   config.transactionCheckMax = 1000;
-  auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
-  if (!opened) co_return;
-  World w(network, disk, config, std::move(*opened));
-  auto loaded = co_await w.broker.load();
-  if (loaded) {
-    [[maybe_unused]] auto listening = co_await w.server.listen("10.0.0.1", 10911);
-    w.broker.start();
-    w.peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
-    co_await work(w, disk, p);
-    co_await w.peer->close();
-  }
-  w.stop.set();
-  co_await w.broker.stop();
-  co_await w.server.stop();
-  co_await w.broker.save_all();
-  co_await w.scope.join();
-  co_await w.store->shutdown();
+  return config;
 }
 
 std::map<std::string, int> counted;
@@ -444,20 +496,11 @@ Task<void> after_crash(World& w) {
   }
 }
 
-// The first run, until the disk freezes at `point` (0: never) and comes back as `fate` says.
-uint64_t first_run(uint64_t seed, uint64_t point, int fate, Producer& p, sim::DiskImage& image) {
-  sim::SimLoop loop(seed);
-  sim::SimNetwork network(loop);
-  sim::DiskPlan plan;
-  plan.crash_at = point;
-  sim::SimDisk disk(loop, plan);
-  loop.run(run_to_crash(network, disk, p));
-  if (disk.crashed())
-    image = disk.crash_image(fate == 0   ? sim::CrashFate::all_lost(seed)
-                             : fate == 1 ? sim::CrashFate::all_kept(seed)
-                             : fate == 2 ? sim::CrashFate::all_torn(seed)
-                                         : sim::CrashFate::mixed(seed));
-  return disk.points();
+sim::CrashFate fate_of(int fate, uint64_t seed) {
+  return fate == 0   ? sim::CrashFate::all_lost(seed)
+         : fate == 1 ? sim::CrashFate::all_kept(seed)
+         : fate == 2 ? sim::CrashFate::all_torn(seed)
+                     : sim::CrashFate::mixed(seed);
 }
 
 void second_run(uint64_t seed, const Producer& p, const sim::DiskImage& image) {
@@ -465,22 +508,20 @@ void second_run(uint64_t seed, const Producer& p, const sim::DiskImage& image) {
   sim::SimNetwork network(loop);
   sim::SimDisk disk(loop, {}, image);
   surviving = &p;
-  BrokerConfig config = quick_config();
-  config.transactionCheckMax = 1000;
-  loop.run(run_worlds(network, disk, config, {after_crash, after_crash}));
+  loop.run(run_worlds(network, disk, patient_config(), {after_crash, after_crash}));
 }
 
 void crash_and_look(uint64_t seed, uint64_t point, int fate) {
   Producer p;
   sim::DiskImage image;
-  first_run(seed, point, fate, p, image);
+  crash_run<Producer&>(seed, point, fate_of(fate, seed), image, patient_config(), work_until_crash, p);
   second_run(seed, p, image);
 }
 
 uint64_t points_of_a_run() {
   Producer p;
   sim::DiskImage image;
-  uint64_t points = first_run(1, 0, 0, p, image);
+  uint64_t points = crash_run<Producer&>(1, 0, fate_of(0, 1), image, patient_config(), work_until_crash, p);
   EXPECT_EQ(p.stored.size(), 6u);
   return points;
 }
@@ -525,18 +566,62 @@ Task<void> known_as_committed(World& w) {
 TEST(BrokerTransaction, ACommitThatACrashCutIsKnown) {
   Producer p;
   sim::DiskImage image;
-  {
-    sim::SimLoop loop(1);
-    sim::SimNetwork network(loop);
-    sim::SimDisk disk(loop, {});
-    loop.run(run_to_crash(network, disk, p, commit_without_op));
-    image = disk.crash_image(sim::CrashFate::all_kept(1));
-  }
+  crash_run<Producer&>(1, 0, fate_of(1, 1), image, patient_config(), commit_without_op, p);
   sim::SimLoop loop(2);
   sim::SimNetwork network(loop);
   sim::SimDisk disk(loop, {}, image);
   surviving = &p;
   loop.run(run_worlds(network, disk, quick_config(), {known_as_committed, after_crash}));
+}
+
+// ---- crashes while a message is put back ---------------------------------------------------------------
+
+std::string set_aside_id(World& w) {
+  return proto::make_offset_id(w.broker.store_id_host, 0);
+}
+Task<void> resume_until_crash(World& w, sim::SimDisk& disk) {
+  std::string properties = half_properties("K0");
+  proto::append_property(properties, "REAL_TOPIC", "T");
+  proto::append_property(properties, "REAL_QID", "0");
+  store::MessageIn m;
+  m.topic = names::TRANS_CHECK_MAX_TIME_TOPIC;
+  m.properties = properties;
+  m.body = as_bytes("K0.");
+  m.store_host = m.born_host = w.broker.store_host;
+  [[maybe_unused]] auto put = co_await w.store->put(m);
+  const std::string id = set_aside_id(w);
+  for (int i = 0; i < 3 && !disk.crashed(); i++) {
+    auto a = co_await w.call(RequestCode::RESUME_CHECK_HALF_MESSAGE, {{"topic", "T"}, {"msgId", id}});
+    co_await w.send("F", "between");
+  }
+}
+// However often it is put back: it is asked about, and committed, once.
+Task<void> resumed_once(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  const std::string id = set_aside_id(w);
+  for (int i = 0; i < 2; i++) {
+    a = co_await w.call(RequestCode::RESUME_CHECK_HALF_MESSAGE, {{"topic", "T"}, {"msgId", id}});
+    if (code_of(a) != 0) co_return;  // the crash took the message itself
+    co_await answer_questions(w, *surviving, 4);
+    EXPECT_EQ(w.broker.transactions.open(), 0u);
+    EXPECT_EQ(w.store->max_offset("T", 0), 1);
+  }
+}
+TEST(BrokerTransaction, ACrashAtEveryPointOfAResume) {
+  Producer p;
+  p.wanted["K0"] = commit;
+  surviving = &p;
+  sim::DiskImage image;
+  const uint64_t points = crash_run(1, 0, fate_of(0, 1), image, patient_config(), resume_until_crash);
+  for (uint64_t point = 1; point <= points && !HasFailure(); point++) {
+    crash_run(1, point, fate_of(static_cast<int>(point % 4), point), image, patient_config(),
+              resume_until_crash);
+    sim::SimLoop loop(point);
+    sim::SimNetwork network(loop);
+    sim::SimDisk disk(loop, {}, image);
+    loop.run(run_worlds(network, disk, patient_config(), {resumed_once, resumed_once}));
+    if (HasFailure()) ADD_FAILURE() << "at point " << point << " of " << points;
+  }
 }
 
 // RMQ_TRANSACTION_SEEDS=FROM-TO: other seeds than usual.

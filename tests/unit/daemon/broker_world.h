@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <type_traits>
 
 #include "daemon/broker/broker.h"
 #include "daemon/broker_config.h"
@@ -135,6 +136,56 @@ inline std::string bodies(const Answer& a) {
   std::string out;
   for (const auto& r : records(a)) out += (out.empty() ? "" : ",") + std::string(as_text(r.body));
   return out;
+}
+
+// One run that a crash of the disk may cut short anywhere, without a name server: opens, loads, and gives the
+// serving broker to `work`, which ends soon after the disk has crashed. What could not be opened or loaded
+// comes out.
+template <class... Args>
+Task<Result<void>> run_until_crash(sim::SimNetwork& network, Disk& disk, BrokerConfig config,
+                                   Task<void> (*work)(World&, Args...), std::type_identity_t<Args>... args) {
+  auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
+  if (!opened) co_return std::unexpected(opened.error());
+  World w(network, disk, std::move(config), std::move(*opened));
+  auto loaded = co_await w.broker.load();
+  if (loaded) {
+    [[maybe_unused]] auto listening = co_await w.server.listen("10.0.0.1", 10911);
+    w.broker.start();
+    w.peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+    co_await work(w, args...);
+    co_await w.peer->close();
+  }
+  w.stop.set();
+  co_await w.broker.stop();
+  co_await w.server.stop();
+  co_await w.broker.save_all();
+  co_await w.scope.join();
+  co_await w.store->shutdown();
+  co_return loaded;
+}
+
+template <class... Args>
+Task<void> until_crash(sim::SimNetwork& network, sim::SimDisk& disk, BrokerConfig config,
+                       Task<void> (*work)(World&, sim::SimDisk&, Args...),
+                       std::type_identity_t<Args>... args) {
+  [[maybe_unused]] auto result =
+      co_await run_until_crash<sim::SimDisk&, Args...>(network, disk, config, work, disk, args...);
+}
+
+// Such a run on a disk of its own that freezes at `point` (0: never). `image` gets what a crash leaves of it,
+// when it came to that. How many points the run had comes out.
+template <class... Args>
+uint64_t crash_run(uint64_t seed, uint64_t point, const sim::CrashFate& fate, sim::DiskImage& image,
+                   BrokerConfig config, Task<void> (*work)(World&, sim::SimDisk&, Args...),
+                   std::type_identity_t<Args>... args) {
+  sim::SimLoop loop(seed);
+  sim::SimNetwork network(loop);
+  sim::DiskPlan plan;
+  plan.crash_at = point;
+  sim::SimDisk disk(loop, plan);
+  loop.run(until_crash<Args...>(network, disk, std::move(config), work, args...));
+  if (disk.crashed()) image = disk.crash_image(fate);
+  return disk.points();
 }
 
 using Scenario = Task<void> (*)(World&);

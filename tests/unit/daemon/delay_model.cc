@@ -11,13 +11,11 @@ struct Life {
   const DelayLife& plan;
   sim::SimLoop& loop;
   sim::SimDisk& disk;
-  std::unique_ptr<store::MessageStore> store{};
-  std::unique_ptr<Broker> broker{};
-  size_t first_id = 0;
+  store::MessageStore* store = nullptr;  // while it runs
+  Broker* broker = nullptr;
   size_t sending = 0;
   int64_t began_ns = 0;
   int64_t next_offset = 0;
-  bool over = false;
   std::map<size_t, int> came{};
 
   int64_t true_ms() const { return model.lived_ms + (loop.clock().mono_ns() - ns_per_s) / ns_per_ms; }
@@ -119,7 +117,6 @@ Task<void> watch(Life& l) {
     if (enough || !l.counts() || !l.store->writable() || now > l.began_ns + l.plan.last_ms * ns_per_ms) break;
     co_await sleep_for(7 * ns_per_ms);
   }
-  l.over = true;
 }
 
 void judge(Life& l) {
@@ -132,33 +129,25 @@ void judge(Life& l) {
   }
 }
 
-Task<void> run(Life& l, sim::SimNet& net) {
-  BrokerConfig config = l.plan.config;
-  auto opened = co_await store::MessageStore::open(l.disk, store_options_of(config), nullptr);
-  if (!opened) {
-    if (l.counts()) l.model.error("cannot open: " + to_string(opened.error()));
-    co_return;
-  }
-  l.store = std::move(*opened);
-  l.broker = std::make_unique<Broker>(config, l.disk, net, *l.store);
-  auto loaded = co_await l.broker->load();
+Task<void> work(World& w, Life& l) {
+  l.store = w.store.get();
+  l.broker = &w.broker;
   if (l.plan.entries_max != 0) l.broker->timers.set_memory_max(l.plan.entries_max);
   l.broker->timers.set_roll_spare(2000);
-  if (!loaded && l.counts()) l.model.error("cannot load: " + to_string(loaded.error()));
   l.began_ns = l.loop.clock().mono_ns();
-  if (loaded) {
-    l.broker->start();
-    Scope scope;
-    l.sending = l.plan.sends.size();
-    for (const DelayedSend& s : l.plan.sends) scope.spawn(send_one(l, s));
-    co_await watch(l);
-    co_await l.broker->stop();
-    co_await scope.join();
-    l.model.rolled += l.broker->timers.stats().rolled;
-    if (l.counts()) judge(l);
-  }
-  co_await l.broker->save_all();
-  co_await l.store->shutdown();
+  Scope scope;
+  l.sending = l.plan.sends.size();
+  for (const DelayedSend& s : l.plan.sends) scope.spawn(send_one(l, s));
+  co_await watch(l);
+  l.broker->stopping.set();
+  co_await scope.join();
+  l.model.rolled += l.broker->timers.stats().rolled;
+  if (l.counts()) judge(l);
+}
+
+Task<void> run(sim::SimNetwork& network, Life& l) {
+  auto started = co_await run_until_crash<Life&>(network, l.disk, l.plan.config, work, l);
+  if (!started && l.counts()) l.model.error("cannot start: " + to_string(started.error()));
 }
 
 }  // namespace
@@ -170,17 +159,14 @@ void live(DelayModel& model, DelayMachine& machine, const DelayLife& life, const
   options.start_wall_step_ms = model.lived_ms;
   sim::SimLoop loop(life.seed, options);
   sim::SimNetwork network(loop);
-  sim::SimNet net(network, "10.0.0.1");
   sim::DiskPlan plan;
   plan.crash_at = life.crash_at;
   sim::SimDisk disk(loop, plan, machine.image);
   Life l{model, life, loop, disk};
-  loop.run(run(l, net));
+  loop.run(run(network, l));
   machine.points = disk.points();
   machine.crashed = disk.crashed();
   for (const std::string& v : disk.violations()) model.error("disk: " + v);
-  l.broker.reset();
-  l.store.reset();
   if (!disk.crashed()) disk.crash_now();
   machine.image = disk.crash_image(fate);
   model.lived_ms = l.true_ms();
