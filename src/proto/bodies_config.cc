@@ -468,6 +468,36 @@ std::string TimerDelivered::to_json() const {
   return w.take();
 }
 
+Result<TimerMetrics> TimerMetrics::parse(std::string_view json) {
+  return read_body<TimerMetrics>(json, [](Value v, TimerMetrics& out) {
+    read_version(v["dataVersion"], out.data_version);
+    v["timingCount"].members([&](std::string_view topic, Value one) {
+      Count& c = out.timing_count[std::string(topic)];
+      one["count"].read(c.count);
+      one["timeStamp"].read(c.time_stamp);
+    });
+  });
+}
+
+std::string TimerMetrics::to_json(JsonStyle style) const {
+  JsonWriter w(style);
+  w.begin_object();
+  w.key("dataVersion");
+  data_version.write(w);
+  w.key("timingCount");
+  w.begin_object();
+  for (const auto& [topic, c] : timing_count) {
+    w.key(topic);
+    w.begin_object();
+    w.member("count", c.count);
+    w.member("timeStamp", c.time_stamp);
+    w.end_object();
+  }
+  w.end_object();
+  w.end_object();
+  return w.take();
+}
+
 Result<KVTable> KVTable::parse(std::string_view json) {
   return read_body<KVTable>(json, [](Value v, KVTable& out) { read_text_map(v["table"], out.table); });
 }

@@ -163,6 +163,17 @@ struct TimerDelivered {
   std::string to_json() const;
 };
 
+// GET_TIMER_METRICS: messages of any delay that wait, by the topic that they are for.
+struct TimerMetrics {
+  struct Count {
+    int64_t count = 0, time_stamp = 0;  // when it changed
+  };
+  DataVersion data_version;
+  std::map<std::string, Count, std::less<>> timing_count;
+  static Result<TimerMetrics> parse(std::string_view json);
+  std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
+};
+
 // {"table":{k:v}}: GET_KVLIST_BY_NAMESPACE, GET_BROKER_RUNTIME_INFO, the answer of REGISTER_BROKER.
 struct KVTable {
   std::map<std::string, std::string, std::less<>> table;

@@ -332,6 +332,7 @@ PutMessageStatus Broker::place_delayed(store::MessageIn& m, std::string& propert
 }
 
 void Broker::delayed_put(const Placed& placed, const store::PutMessageResult& result) {
+  if (placed.timer && result.queue_offset >= 0) stats.now.timers_taken++;
   if (result.queue_offset >= 0) return;
   if (placed.level > 0) schedule.put_refused(placed.level);
   if (placed.timer) timers.put_refused();

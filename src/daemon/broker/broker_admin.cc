@@ -70,6 +70,12 @@ void add_timers(std::map<std::string, std::string, std::less<>>& t, const Broker
   t["timersDeliveredTotal"] = std::to_string(s.delivered);
   t["timersRecalledTotal"] = std::to_string(s.recalled);
   t["timersStoredAgainTotal"] = std::to_string(s.rolled);
+  // As mqadmin's clusterList and exporters read them.
+  t["timerReadBehind"] = std::to_string(s.late_ms / 1000);
+  t["timerOffsetBehind"] = std::to_string(s.unread);
+  t["timerCongestNum"] = std::to_string(s.in_memory);
+  t["timerEnqueueTps"] = fmt::format("{:.2f}", b.stats.rate_10s(&Counters::timers_taken));
+  t["timerDequeueTps"] = fmt::format("{:.2f}", b.stats.rate_10s(&Counters::timers_delivered));
 }
 
 }  // namespace

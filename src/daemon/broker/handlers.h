@@ -79,6 +79,9 @@ void query_subscription_by_consumer(Broker& b, Request& r, proto::QuerySubscript
 void delete_expired_commitlog(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> clean_expired_consumequeue(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> clean_unused_topic(Broker& b, Request& r, proto::EmptyHeader h);
+// timer_metrics.cc
+void get_timer_check_point(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> get_timer_metrics(Broker& b, Request& r, proto::EmptyHeader h);
 // broker_admin.cc
 Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader h);
 void get_broker_config(Broker& b, Request& r, proto::EmptyHeader h);

@@ -78,6 +78,8 @@ using Served = RouteList<
     Route<DeleteExpiredCommitlog, delete_expired_commitlog>,      //
     Route<CleanExpiredConsumequeue, clean_expired_consumequeue>,  //
     Route<CleanUnusedTopic, clean_unused_topic>,                  //
+    Route<GetTimerCheckPoint, get_timer_check_point>,             //
+    Route<GetTimerMetrics, get_timer_metrics>,                    //
     Route<UpdateBrokerConfig, update_broker_config>>;
 
 // Of other servers, or sent by brokers only.
@@ -99,13 +101,13 @@ using ToCome = CommandList<
     UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
     GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData,
     UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
-    CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, GetTimerCheckPoint, GetTimerMetrics,
-    SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser, AuthGetUser, AuthListUser,
-    AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl, AddBroker, RemoveBroker,
-    ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset, GetBrokerEpochCache,
-    NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster, ControllerRegisterBroker,
-    ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData, UpdateControllerConfig,
-    GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId, ControllerApplyBrokerId>;
+    CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser,
+    AuthDeleteUser, AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl,
+    AuthListAcl, AddBroker, RemoveBroker, ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset,
+    GetBrokerEpochCache, NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster,
+    ControllerRegisterBroker, ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData,
+    UpdateControllerConfig, GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId,
+    ControllerApplyBrokerId>;
 
 using Table = Routes<Broker, Served, NotServed<NamesrvCommands, OfOthers, Obsolete, ToCome>>;
 

@@ -13,6 +13,8 @@ struct Counters {
   uint64_t get_found = 0;  // pulls that found something
   uint64_t get_missed = 0;
   uint64_t get_transferred = 0;  // messages
+  uint64_t timers_taken = 0;     // messages of any delay
+  uint64_t timers_delivered = 0;
 };
 
 class BrokerStats {

@@ -1,8 +1,10 @@
-// The timer service: what comes in, and its files. timer_run.cc has what goes out.
+// The timer service: what comes in, and its files. timer_run.cc has what goes out, timer_java.cc what
+// RocketMQ sees.
 #include "daemon/broker/timer.h"
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "daemon/broker/broker.h"
 #include "proto/bodies_config.h"
@@ -16,9 +18,7 @@ using store::TimerKind;
 
 namespace {
 constexpr std::string_view topic = store::timer_topic;
-constexpr int64_t save_interval_ns = 10 * ns_per_s;
 constexpr size_t added_properties_bytes = 120;  // TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS, TIMER_ROLL_TIMES
-constexpr size_t properties_bytes_max = 32'767;
 constexpr size_t entries_least = 10'000;
 // A recall is forgotten so long after its time: messages of that time that are being put again have come
 // then.
@@ -26,30 +26,12 @@ constexpr int64_t recall_grace_ms = 2000;
 }  // namespace
 
 TimerService::TimerService(Broker& broker, Disk& disk, std::string path)
-    : PersistedTable(disk, std::move(path)), broker_(broker), delivery_(broker, 1) {
+    : DeliveryProgress(broker, disk, std::move(path)), delivery_(broker, 1) {
   entries_max_ =
       std::max(entries_least, static_cast<size_t>(broker.config.memoryLimit) / 16 / sizeof(PendingTimer));
 }
 
 // ---- files -------------------------------------------------------------------------------------------
-
-// RocketMQ's TimerCheckpoint: lastReadTimeMs, lastTimerLogFlushPos, lastTimerQueueOffset, ….
-Task<Result<void>> TimerService::read_java_check() {
-  auto file = co_await broker_.disk.open(broker_.config.storePathRootDir + "/config/timercheck", {});
-  if (!file && file.error().code == Errc::not_found) co_return Result<void>{};
-  if (!file) co_return std::unexpected(file.error());
-  std::array<std::byte, 24> head;
-  CO_TRY_VAR(n, co_await (*file)->read(0, head));
-  if (n < head.size()) co_return Result<void>{};
-  ByteReader r(head);
-  JavaCheck now;
-  now.last_read_ms = r.get<int64_t>();
-  r.skip(8);
-  now.queue_offset = r.get<int64_t>();
-  java_new_ = java_ != now;
-  java_ = now;
-  co_return Result<void>{};
-}
 
 void TimerService::take_marker(const Delivery::Found& found) {
   for (size_t i = 0; i < found.copies; i++) done_.add(found.marker.copied[i]);
@@ -87,30 +69,6 @@ void TimerService::freeze() {
   frozen_ = d.to_json();
 }
 
-// Writes the file once all that it says was delivered is on stable storage. False: not written.
-Task<bool> TimerService::save_safe() {
-  freeze();
-  bool safe = co_await flushed_so_far(broker_.store);
-  if (!safe) co_return false;
-  auto saved = co_await save();
-  co_return saved.has_value();
-}
-
-Task<void> TimerService::save_often() {
-  for (;;) {
-    bool stop = co_await broker_.stopping.wait_for(save_interval_ns);
-    if (stop) co_return;
-    if (!std::exchange(dirty_, false)) continue;
-    bool saved = co_await save_safe();
-    if (!saved) dirty_ = true;
-  }
-}
-
-Task<void> TimerService::close() {
-  if (!std::exchange(dirty_, false)) co_return;
-  [[maybe_unused]] bool saved = co_await save_safe();
-}
-
 std::string TimerService::render() const {
   return frozen_;
 }
@@ -132,7 +90,7 @@ bool TimerService::begin_put(store::MessageIn& m, std::string& properties, const
   proto::set_property(properties, prop::TIMER_OUT_MS, std::to_string(ask.deliver_ms));
   proto::set_property(properties, prop::REAL_TOPIC, m.topic);
   proto::set_property(properties, prop::REAL_QID, std::to_string(m.queue_id));
-  if (properties.size() + added_properties_bytes > properties_bytes_max) return false;
+  if (properties.size() + added_properties_bytes > limits::properties_bytes_max) return false;
   m.properties = properties;
   m.topic = topic;
   m.queue_id = 0;
@@ -196,7 +154,11 @@ void TimerService::clock_stepped() {
 }
 
 TimerService::Stats TimerService::stats() const {
-  return {delivered_, recalled_, rolled_, heap_.size(), heap_.bytes() + done_.bytes(), done_.low()};
+  Stats s{delivered_, recalled_, rolled_, heap_.size(), heap_.bytes() + done_.bytes(), done_.low()};
+  if (!heap_.empty())
+    s.late_ms = std::max<int64_t>(0, broker_.due_clock.mono_ns() / ns_per_ms - heap_.top().due_ms());
+  if (!scanned_) s.unread = scan_end_ - std::min(scan_end_, done_.low());
+  return s;
 }
 
 Task<int64_t> TimerService::needed_from() const {

@@ -10,7 +10,8 @@
 // says that the old one is done: so it outlives the log's retention.
 //
 // A recalled message: a message of its own with TIMER_DEL_UNIQKEY, as in RocketMQ, which is there when the
-// time comes. One loop, the broker's. timer.cc has what comes in and the files, timer_run.cc what goes out.
+// time comes. One loop, the broker's. timer.cc has what comes in and the files, timer_run.cc what goes out,
+// timer_java.cc what RocketMQ's broker left and needs, timer_metrics.cc what is told.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,15 @@
 #include "daemon/broker/persisted_table.h"
 #include "daemon/broker/timer_properties.h"
 #include "daemon/broker/timer_set.h"
+#include "proto/bodies_config.h"
 #include "store/message_store.h"
 
 namespace rmq::broker {
 
 class Broker;
+class TimerLogWriter;
 
-class TimerService : public PersistedTable {
+class TimerService : public DeliveryProgress {
  public:
   TimerService(Broker& broker, Disk& disk, std::string path);
   // The file, what was delivered since, and what RocketMQ's broker did before or between (config/timercheck).
@@ -42,7 +45,7 @@ class TimerService : public PersistedTable {
   // Reads what is pending, then delivers; until the broker's `stopping` and stop().
   void start(Scope& scope);
   void stop();
-  // Nothing is delivered any more: brings the file up to date.
+  // Nothing is delivered any more: brings the file up to date, and RocketMQ's.
   Task<void> close();
 
   // Makes a timer message of one that is put: its place, properties and tags code. `properties` must outlive
@@ -67,8 +70,15 @@ class TimerService : public PersistedTable {
     uint64_t delivered = 0, recalled = 0, rolled = 0;
     size_t in_memory = 0, memory_bytes = 0;
     int64_t first_pending = 0;  // queue offset
+    int64_t late_ms = 0;        // of what is due and was not delivered yet
+    int64_t unread = 0;         // messages of the queue that a start has still to read
   };
   Stats stats() const;
+  // How many wait, by real topic. The first call reads their records, and may answer with what it has by
+  // then.
+  Task<const proto::TimerMetrics*> pending_by_topic();
+  // RocketMQ's TimerCheckpoint as of now.
+  std::string java_check() const;
   // For tests: messages in memory; what is due so soon is not put again when the log ages.
   void set_memory_max(size_t entries) { entries_max_ = entries; }
   void set_roll_spare(int64_t ms) { roll_spare_ms_ = ms; }
@@ -76,6 +86,7 @@ class TimerService : public PersistedTable {
  protected:
   std::string render() const override;
   Result<void> parse(std::string_view text) override;
+  void freeze() override;
 
  private:
   struct JavaCheck {  // of config/timercheck
@@ -94,12 +105,14 @@ class TimerService : public PersistedTable {
   };
   static constexpr PendingTimer no_horizon{INT64_MAX, INT64_MAX};
 
-  // what comes in, and the files
+  // RocketMQ's files
   Task<Result<void>> read_java_check();
+  std::string java_check_bytes(const JavaCheck& check, int64_t log_end) const;
+  Task<Result<void>> write_java_log(TimerLogWriter& log, int64_t end);
+  Task<Result<void>> hand_over();
+
+  // what comes in, and the files
   void take_marker(const Delivery::Found& found);
-  void freeze();
-  Task<bool> save_safe();
-  Task<void> save_often();
   int64_t due_ms(const store::TimerTag& tag, int64_t offset) const;
   void insert(const store::TimerTag& tag, int64_t offset);
 
@@ -117,12 +130,18 @@ class TimerService : public PersistedTable {
                                  int64_t deliver_ms);
   Task<Result<std::optional<store::MessageIn>>> prepare(DueMessage& d, bool roll);
   Task<Result<bool>> put_batch(std::vector<DueMessage>& due, bool roll);
-  void finished(const DeliveryMarker& marker, const Delivery::Put& put, bool roll);
+  void finished(const std::vector<DueMessage>& due, const DeliveryMarker& marker, const Delivery::Put& put,
+                bool roll);
   Task<bool> is_old(const store::QueueUnit& unit, int64_t offset);
   Task<bool> roll_from(int64_t& at);
   Task<void> roll_old();
 
-  Broker& broker_;
+  // how many wait
+  Task<void> count_pending();
+  Task<bool> count_some();
+  void count(std::string_view real_topic, int64_t change);
+  void count_done(const DueMessage& d);
+
   Delivery delivery_;
   DoneSet done_;
   TimerHeap heap_;
@@ -146,9 +165,13 @@ class TimerService : public PersistedTable {
   bool java_new_ = false;          // and has to be now
   std::unordered_map<uint64_t, Rolls> java_rolls_;
   std::string frozen_;  // what the file shall be
-  bool dirty_ = false;
   uint64_t delivered_ = 0, recalled_ = 0, rolled_ = 0;
   Event wake_;
+
+  proto::TimerMetrics counts_;  // of queue offsets below counted_to_
+  bool counting_ = false;
+  int64_t counted_to_ = 0;
+  Event count_wake_, counted_;
 };
 
 }  // namespace rmq::broker

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/timer.h"
@@ -36,6 +37,17 @@ int64_t number_or(std::optional<std::string_view> text, int64_t otherwise) {
   int64_t n = 0;
   auto [end, ec] = std::from_chars(text->data(), text->data() + text->size(), n);
   return ec == std::errc{} && end == text->data() + text->size() ? n : otherwise;
+}
+
+// RocketMQ takes messages whose properties leave no room for what delivery tells of itself.
+void set_if_room(std::string& properties, std::string_view name, const std::string& value) {
+  const size_t before = properties.size();
+  auto old = proto::find_property(properties, name);
+  const std::string old_value(old.value_or(""));
+  proto::set_property(properties, name, value);
+  if (properties.size() <= limits::properties_bytes_max) return;
+  if (old) return proto::set_property(properties, name, old_value);
+  properties.resize(before);
 }
 }  // namespace
 
@@ -134,10 +146,13 @@ void TimerService::start(Scope& scope) {
   scope.spawn(run());
   scope.spawn(roll_old());
   scope.spawn(save_often());
+  scope.spawn(count_pending());
 }
 
 void TimerService::stop() {
   wake_.set();
+  count_wake_.set();
+  counted_.set();
 }
 
 Task<void> TimerService::run() {
@@ -283,7 +298,7 @@ Task<Result<std::optional<store::MessageIn>>> TimerService::prepare(DueMessage& 
   d.properties = std::string(d.record.properties);
   if (roll) {
     int64_t times = number_or(d.record.property(prop::TIMER_ROLL_TIMES), 0) + 1;
-    proto::set_property(d.properties, prop::TIMER_ROLL_TIMES, std::to_string(times));
+    set_if_room(d.properties, prop::TIMER_ROLL_TIMES, std::to_string(times));
     store::MessageIn m = copy_of(d, broker_.store_host, topic, 0);
     m.tags_code = store::encode_timer_tag(*tag);
     co_return m;
@@ -297,8 +312,8 @@ Task<Result<std::optional<store::MessageIn>>> TimerService::prepare(DueMessage& 
     recalled_++;
     co_return None{};
   }
-  proto::set_property(d.properties, prop::TIMER_ENQUEUE_MS, std::to_string(d.record.store_timestamp_ms));
-  proto::set_property(d.properties, prop::TIMER_DEQUEUE_MS, std::to_string(broker_.wall_ms()));
+  set_if_room(d.properties, prop::TIMER_ENQUEUE_MS, std::to_string(d.record.store_timestamp_ms));
+  set_if_room(d.properties, prop::TIMER_DEQUEUE_MS, std::to_string(broker_.wall_ms()));
   co_return copy_of(d, broker_.store_host, to->topic, to->queue_id);
 }
 
@@ -337,7 +352,7 @@ Task<Result<bool>> TimerService::put_batch(std::vector<DueMessage>& due, bool ro
     }
     batch_max_ = illegal ? 1 : batch_messages_max;
     if (put.done)
-      finished(marker, put, roll);
+      finished(due, marker, put, roll);
     else if (!illegal)
       log(LogLevel::warning, ids::delivery_failed, "timer messages could not be delivered, it is tried again",
           {{"REASON", store::name_of(put.status)}});
@@ -347,12 +362,16 @@ Task<Result<bool>> TimerService::put_batch(std::vector<DueMessage>& due, bool ro
   co_return put.done;
 }
 
-void TimerService::finished(const DeliveryMarker& marker, const Delivery::Put& put, bool roll) {
+void TimerService::finished(const std::vector<DueMessage>& due, const DeliveryMarker& marker,
+                            const Delivery::Put& put, bool roll) {
+  for (const DueMessage& d : due)
+    if (!done_.contains(d.offset)) count_done(d);
   for (int64_t offset : marker.copied) done_.add(offset);
   for (int64_t offset : marker.dropped) done_.add(offset);
   // A recall is due a while after all that it can mean.
   for (int64_t deliver_ms : std::exchange(recalls_over_, {})) recalls_.erase(deliver_ms);
   (roll ? rolled_ : delivered_) += marker.copied.size();
+  if (!roll) broker_.stats.now.timers_delivered += marker.copied.size();
   marker_ = put.marker + 1;
   dirty_ = true;
 }

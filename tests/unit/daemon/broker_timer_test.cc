@@ -317,6 +317,7 @@ store::MessageIn java_message(std::string_view properties) {
 }
 
 // Its units hold hashes of tags. What is due before lastReadTimeMs was delivered, as far as it was read.
+int64_t java_second_ms = 0;
 Task<void> java_ran(World& w) {
   const int64_t now = w.broker.wall_ms(), second = now / 1000 * 1000;
   auto put = [&](std::string key, int64_t out_ms, std::string_view more_name, std::string more) {
@@ -339,14 +340,7 @@ Task<void> java_ran(World& w) {
     auto stored = co_await w.store->put(java_message(p));
     EXPECT_EQ(stored.status, store::PutMessageStatus::PUT_OK);
   }
-  std::string check;
-  append_be<int64_t>(check, second - 2000);
-  append_be<int64_t>(check, 0);
-  append_be<int64_t>(check, 6);
-  auto saved =
-      co_await store::replace_file(w.disk, "/store/config/timercheck", check + std::string(32, '\0'));
-  EXPECT_TRUE(saved);
-  [[maybe_unused]] auto removed = co_await w.disk.remove("/store/config/timerDelivered.json");
+  java_second_ms = second;
 }
 // The first run must not deliver them: its wheel is off.
 Task<void> java_over(World& w) {
@@ -365,7 +359,174 @@ TEST(BrokerTimer, GoesOnWhereRocketMQStopped) {
   sim::SimDisk disk(loop, {});
   std::vector<Scenario> first = {java_ran}, then = {java_over, java_over};
   loop.run(run_worlds(network, disk, without, first));
+  std::string check;
+  append_be<int64_t>(check, java_second_ms - 2000);
+  append_be<int64_t>(check, 0);
+  append_be<int64_t>(check, 6);
+  loop.run(write_file(disk, "/store/config/timercheck", check + std::string(32, '\0')));
   loop.run(run_worlds(network, disk, test_config(), then));
+}
+
+// What a stop leaves for it.
+struct LogUnit {
+  int64_t previous = 0, slot_ms = 0, physical = 0;
+  int32_t magic = 0, bytes = 0;
+};
+Task<std::string> read_file(Disk& disk, std::string path, size_t bytes) {
+  auto f = co_await disk.open(path, {});
+  if (!f) co_return std::string{};
+  std::string out(bytes, '\0');
+  MutableBytes into(reinterpret_cast<std::byte*>(out.data()), out.size());
+  auto n = co_await (*f)->read(0, into);
+  co_await (*f)->close();
+  out.resize(n.value_or(0));
+  co_return out;
+}
+std::vector<LogUnit> units_of(const std::string& text) {
+  std::vector<LogUnit> out;
+  ByteReader r(as_bytes(text));
+  while (r.left() >= 52 && r.get<int32_t>() == 52) {
+    LogUnit u;
+    u.previous = r.get<int64_t>();
+    u.magic = r.get<int32_t>();
+    u.slot_ms = r.get<int64_t>();
+    u.slot_ms += r.get<int32_t>();
+    u.physical = r.get<int64_t>();
+    u.bytes = r.get<int32_t>();
+    r.skip(12);
+    out.push_back(u);
+  }
+  return out;
+}
+
+int64_t handed_over_ms = 0;
+Task<void> some_pending(World& w) {
+  constexpr int64_t day_s = 86'400;
+  auto a = co_await w.send("T", "done", props({{"TIMER_DELAY_MS", "500"}}));
+  a = co_await w.send("T", "soon", props({{"UNIQ_KEY", "soon"}, {"TIMER_DELAY_SEC", "100"}}));
+  a = co_await w.send("T", "also", props({{"TIMER_DELAY_SEC", "100"}}));
+  const std::string two = std::to_string(2 * day_s + 100), ten = std::to_string(10 * day_s);
+  a = co_await w.send("T", "two days", props({{"TIMER_DELAY_SEC", two}}));
+  a = co_await w.send("T", "ten days", props({{"TIMER_DELAY_SEC", ten}}));
+  a = co_await w.send("T", "recalled", props({{"UNIQ_KEY", "gone"}, {"TIMER_DELAY_SEC", "50"}}));
+  const std::string handle = ext(a, "recallHandle");
+  a = co_await w.call(RequestCode::RECALL_MESSAGE,
+                      {{"producerGroup", "p"}, {"topic", "T"}, {"recallHandle", handle}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.send("T", "done, too", props({{"TIMER_DELAY_MS", "500"}}));
+  co_await sleep_for(2 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 2);
+  handed_over_ms = w.broker.wall_ms();
+  // Left by RocketMQ, of another time.
+  auto old = co_await store::replace_file(w.disk, "/store/timerlog/00000000000104857600", "old");
+  EXPECT_TRUE(old);
+  old = co_await store::replace_file(w.disk, "/store/timerwheel", "old");
+  EXPECT_TRUE(old);
+}
+Task<void> handed_over(World& w) {
+  const std::string check = co_await read_file(w.disk, "/store/config/timercheck", 4096);
+  EXPECT_EQ(check.size(), 4096u);
+  ByteReader r(as_bytes(check));
+  const int64_t from_ms = r.get<int64_t>(), log_end = r.get<int64_t>();
+  EXPECT_LE(from_ms, handed_over_ms + 1000);
+  EXPECT_GE(from_ms, handed_over_ms - 1000);
+  EXPECT_EQ(from_ms % 1000, 0);
+  EXPECT_EQ(r.get<int64_t>(), 8) << "lastTimerQueueOffset";
+  EXPECT_EQ(r.get<int64_t>(), 8) << "masterTimerQueueOffset";
+  auto list = co_await w.disk.list("/store/timerlog");
+  EXPECT_TRUE(list && list->size() == 1 && (*list)[0].bytes == 104'857'600);
+  auto wheel = co_await w.disk.open("/store/timerwheel", {});
+  EXPECT_FALSE(wheel) << "RocketMQ makes it from the timerlog";
+  const std::string text = co_await read_file(w.disk, "/store/timerlog/00000000000000000000", 1000);
+  auto units = units_of(text);
+  EXPECT_EQ(units.size(), 7u) << "six that are pending, and the last one of the queue";
+  EXPECT_EQ(log_end, 7 * 52);
+  if (units.size() != 7) co_return;
+  const std::vector<int32_t> magics = {1, 1, 3, 3, 1, 5, 1};
+  for (size_t i = 0; i < units.size(); i++) {
+    EXPECT_EQ(units[i].magic, magics[i]) << i;
+    auto unit = co_await w.store->queue_unit(store::timer_topic, 0, static_cast<int64_t>(i + 1));
+    EXPECT_EQ(units[i].physical, unit->physical_offset) << i;
+    EXPECT_EQ(units[i].bytes, unit->bytes) << i;
+    EXPECT_EQ(units[i].slot_ms % 1000, 0) << i;
+  }
+  EXPECT_EQ(units[0].slot_ms, units[1].slot_ms);
+  EXPECT_EQ(units[0].previous, -1);
+  EXPECT_EQ(units[1].previous, 0) << "a chain";
+  EXPECT_NEAR(static_cast<double>(units[0].slot_ms - from_ms), 98'000, 1001);
+  EXPECT_EQ(units[2].slot_ms - from_ms, 86'400'000) << "half of the window, to be looked at again";
+  EXPECT_EQ(units[3].slot_ms - from_ms, 172'800'000) << "the window";
+  EXPECT_EQ(units[4].slot_ms, units[5].slot_ms) << "a recall and what it means";
+  EXPECT_LT(units[6].slot_ms, from_ms) << "nobody looks there any more";
+  // And for ourselves nothing has changed.
+  co_await sleep_for(100 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 4);
+}
+Task<void> handed_over_again(World& w) {
+  const std::string text = co_await read_file(w.disk, "/store/timerlog/00000000000000000000", 1000);
+  EXPECT_EQ(units_of(text).size(), 3u) << "two far ones, and the last one of the queue";
+  EXPECT_EQ(w.store->max_offset("T", 0), 4);
+}
+TEST(BrokerTimer, AStopLeavesWhatRocketMQGoesOnWith) {
+  simulate({some_pending, handed_over, handed_over_again});
+}
+
+// ---- what is told --------------------------------------------------------------------------------------
+
+Task<std::map<std::string, int64_t>> waiting(World& w) {
+  auto a = co_await w.call(RequestCode::GET_TIMER_METRICS, {});
+  EXPECT_EQ(code_of(a), 0);
+  auto metrics = proto::TimerMetrics::parse(body_text(a));
+  EXPECT_TRUE(metrics);
+  std::map<std::string, int64_t> out;
+  if (metrics)
+    for (const auto& [topic, c] : metrics->timing_count) out[topic] = c.count;
+  co_return out;
+}
+using Waiting = std::map<std::string, int64_t>;
+Task<void> metrics(World& w) {
+  auto found = co_await waiting(w);
+  EXPECT_EQ(found, Waiting{});
+  for (int i = 0; i < 10; i++) {
+    auto a = co_await w.send(i % 2 == 0 ? "A" : "B", "x", props({{"TIMER_DELAY_SEC", i < 4 ? "5" : "500"}}));
+    EXPECT_EQ(code_of(a), 0);
+  }
+  auto a = co_await w.send("A", "gone", props({{"UNIQ_KEY", "gone"}, {"TIMER_DELAY_SEC", "4"}}));
+  const std::string handle = ext(a, "recallHandle");
+  found = co_await waiting(w);
+  EXPECT_EQ(found, (Waiting{{"A", 6}, {"B", 5}}));
+  a = co_await w.call(RequestCode::RECALL_MESSAGE,
+                      {{"producerGroup", "p"}, {"topic", "A"}, {"recallHandle", handle}});
+  EXPECT_EQ(code_of(a), 0);
+  co_await sleep_for(10 * ns_per_s);
+  found = co_await waiting(w);
+  EXPECT_EQ(found, (Waiting{{"A", 3}, {"B", 3}})) << "two of each have come, one was recalled";
+  a = co_await w.call(RequestCode::GET_TIMER_CHECK_POINT, {});
+  EXPECT_EQ(body_text(a).size(), 56u);
+  const std::string body = body_text(a);
+  ByteReader r(as_bytes(body));
+  EXPECT_NEAR(static_cast<double>(r.get<int64_t>()), static_cast<double>(w.broker.wall_ms()), 1500);
+  r.skip(8);
+  EXPECT_EQ(r.get<int64_t>(), 12) << "the messages and the recall";
+  EXPECT_EQ(r.get<int64_t>(), 12);
+  a = co_await w.call(RequestCode::GET_BROKER_RUNTIME_INFO, {});
+  auto info = proto::KVTable::parse(body_text(a));
+  EXPECT_EQ(info->table["timerCongestNum"], "6");
+  EXPECT_EQ(info->table["timerReadBehind"], "0");
+  EXPECT_EQ(info->table["timerOffsetBehind"], "0");
+}
+Task<void> metrics_after_a_restart(World& w) {
+  co_await sleep_for(ns_per_s);
+  auto found = co_await waiting(w);
+  EXPECT_EQ(found, (Waiting{{"A", 3}, {"B", 3}}));
+  co_await sleep_for(500 * ns_per_s);  // the idle connection is closed meanwhile
+  co_await w.peer->close();
+  w.peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  found = co_await waiting(w);
+  EXPECT_EQ(found, Waiting{});
+}
+TEST(BrokerTimer, TellsHowManyWaitByTopic) {
+  simulate({metrics, metrics_after_a_restart});
 }
 
 }  // namespace
