@@ -1,6 +1,12 @@
 // CONSUMER_SEND_MSG_BACK and plain sends to retry topics (remoting.md 12.1 and 12.2, storage.md 13).
+//
+// What a retry adds to a message's properties may not fit any more: they end at 32,767 bytes. RocketMQ
+// refuses such a message, and it stays with its consumer for ever. Here it loses what consumers can do
+// without; where even that is not enough for a delayed retry, it becomes a dead letter at once, which needs
+// less.
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/retry.h"
 #include "proto/codes.h"
@@ -15,6 +21,50 @@ namespace {
 
 constexpr int32_t read_write = proto::perm::read | proto::perm::write;
 constexpr int32_t first_retry_level = 3;  // a first retry comes after 10 s
+
+// What a message can lose when its properties are too long, first what says least. A broker gives the first
+// three anew to whatever is sent; the timer's are of a delay that is over.
+constexpr std::string_view spare_properties[] = {prop::CLUSTER,
+                                                 prop::MSG_REGION,
+                                                 prop::TRACE_ON,
+                                                 prop::WAIT,
+                                                 prop::TIMER_ENQUEUE_MS,
+                                                 prop::TIMER_DEQUEUE_MS,
+                                                 prop::TIMER_ROLL_TIMES,
+                                                 prop::RECONSUME_TIME,
+                                                 prop::MAX_RECONSUME_TIMES,
+                                                 prop::DELAY,
+                                                 prop::ORIGIN_MESSAGE_ID};
+
+size_t entry_bytes(std::string_view name, size_t value_bytes) {
+  return name.size() + value_bytes + 2;
+}
+
+// What Broker::place_delayed() adds for a message of that place.
+size_t delay_adds(std::string_view properties, std::string_view topic, int32_t queue_id) {
+  size_t more = entry_bytes(prop::REAL_TOPIC, topic.size()) +
+                entry_bytes(prop::REAL_QID, std::to_string(queue_id).size());
+  for (std::string_view name : {prop::REAL_TOPIC, prop::REAL_QID})
+    if (auto there = proto::find_property(properties, name))
+      more -= std::min(more, entry_bytes(name, there->size()));
+  return more;
+}
+
+// Drops spare properties until `more` bytes have room, too. False: they do not all the same.
+bool make_room(std::string& properties, size_t more) {
+  for (std::string_view name : spare_properties) {
+    if (properties.size() + more <= limits::properties_bytes_max) break;
+    proto::remove_property(properties, name);
+  }
+  return properties.size() + more <= limits::properties_bytes_max;
+}
+
+// A dead letter can do without its topic's name, if it must: it is at hand and says all else.
+void make_room_for_dead(std::string& properties) {
+  if (!make_room(properties, 0)) proto::remove_property(properties, prop::RETRY_TOPIC);
+  const bool one_too_long = properties.size() == limits::properties_bytes_max + 1;
+  if (one_too_long && properties.back() == proto::property_separator) properties.pop_back();
+}
 
 int32_t max_times(const proto::SubscriptionGroupConfig& g, int32_t client_version,
                   const std::optional<int32_t>& asked) {
@@ -76,6 +126,11 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   bool dead = h.delay_level < 0 ||
               record->reconsume_times >= max_times(group, r.command.version, h.max_reconsume_times);
   BackMessage back = make_back(b, h, group, *record, dead);
+  if (!dead && !make_room(back.properties, delay_adds(back.properties, back.topic, back.queue_id))) {
+    dead = true;
+    back = make_back(b, h, group, *record, dead);
+  }
+  if (dead) make_room_for_dead(back.properties);
   co_await b.ensure_topic(back.topic, dead ? 1 : group.retry_queue_nums, read_write,
                           h.unit_mode && !dead ? proto::topic_sys_flag::unit_sub : 0);
   store::MessageIn m = copy_of(*record, b.store_host);
@@ -99,10 +154,12 @@ Task<std::optional<std::string>> route_retry(Broker& b, int32_t client_version,
   b.save_new_groups();
   bool dead = reconsume_times > max_times(*g, client_version, h.max_reconsume_times) ||
               b.locks.any_held(group, b.now_ns());
+  if (!dead) dead = !make_room(properties, delay_adds(properties, h.topic, h.queue_id));
   if (!dead) co_return std::string{};
   std::string dlq = proto::dlq_topic_of(group);
   co_await b.ensure_topic(dlq, 1, read_write);
   proto::set_property(properties, prop::DELAY, "-1");
+  make_room_for_dead(properties);
   co_return dlq;
 }
 

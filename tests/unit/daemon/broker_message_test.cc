@@ -324,6 +324,135 @@ TEST(BrokerMessage, MessageBackRetriesThenDies) {
   simulate({send_back});
 }
 
+// ---- properties at the limit of the format -------------------------------------------------------------
+
+constexpr size_t properties_max = 32'767;
+
+// Properties that are stored with that size.
+Task<std::string> properties_of(World& w, size_t bytes) {
+  auto a = co_await w.send("P", "probe", props({{"p", "x"}}));
+  auto id = proto::parse_offset_id(ext(a, "msgId"));
+  auto extent = co_await w.store->record_at(id->physical_offset);
+  const size_t fixed = proto::parse_record(extent->bytes())->properties.size() - 1;
+  co_return props({{"p", std::string(bytes - fixed, 'x')}});
+}
+Task<Answer> give_back(World& w, int64_t offset, std::string_view level, std::string_view times) {
+  const std::string at = std::to_string(offset);
+  auto a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK, {{"offset", at},
+                                                                 {"group", "g"},
+                                                                 {"delayLevel", level},
+                                                                 {"originTopic", "S"},
+                                                                 {"maxReconsumeTimes", times}});
+  co_return a;
+}
+
+proto::RecordView record_of(const store::LogExtent& extent) {
+  auto r = proto::parse_record(extent.bytes(), proto::CrcCheck::verify);
+  check(r.has_value());
+  return *r;
+}
+
+// Gives one message back until it is dead, and looks what became of it.
+Task<void> give_back_to_death(World& w, const std::string& topic, size_t spare, int64_t dead) {
+  const std::string p = co_await properties_of(w, properties_max - spare);
+  const size_t content = proto::find_property(p, "p")->size();
+  auto a = co_await w.send(topic, "long", p);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  int64_t offset = proto::parse_offset_id(ext(a, "msgId"))->physical_offset;
+  int64_t in_retry = w.store->max_offset("%RETRY%g", 0);
+  int32_t times = 0;
+  for (; times < 4; times++) {
+    a = co_await give_back(w, offset, "1", "3");
+    EXPECT_EQ(code_of(a), 0) << remark(a);
+    co_await sleep_for(1500 * ns_per_ms);
+    if (w.store->max_offset("%RETRY%g", 0) == in_retry) break;
+    auto unit = co_await w.store->queue_unit("%RETRY%g", 0, in_retry++);
+    auto extent = co_await w.store->record_at(unit->physical_offset);
+    EXPECT_EQ(record_of(*extent).property("RETRY_TOPIC"), topic);
+    EXPECT_EQ(record_of(*extent).reconsume_times, times + 1);
+    EXPECT_EQ(record_of(*extent).property("p")->size(), content);
+    offset = unit->physical_offset;
+  }
+  EXPECT_EQ(times, spare >= 100 ? 3 : 0) << "what has room is tried again";
+  EXPECT_EQ(w.store->max_offset("%DLQ%g", 0), dead + 1);
+  auto unit = co_await w.store->queue_unit("%DLQ%g", 0, dead);
+  if (!unit) co_return ADD_FAILURE() << "it is lost";
+  auto extent = co_await w.store->record_at(unit->physical_offset);
+  EXPECT_EQ(as_text(record_of(*extent).body), "long");
+  EXPECT_EQ(record_of(*extent).property("p")->size(), content);
+  EXPECT_EQ(record_of(*extent).property("RETRY_TOPIC").has_value(), spare >= 60);
+  EXPECT_EQ(record_of(*extent).reconsume_times, times + 1);
+}
+Task<void> long_message_back(World& w) {
+  const std::string topic(100, 'S');
+  int64_t dead = 0;
+  for (size_t spare : {0, 1, 20, 60, 100, 200, 400}) {
+    co_await give_back_to_death(w, topic, spare, dead++);
+    if (testing::Test::HasFailure()) co_return ADD_FAILURE() << "with " << spare << " bytes to spare";
+  }
+}
+TEST(BrokerMessage, AMessageBackIsTakenWithPropertiesOfAnySize) {
+  simulate({long_message_back});
+}
+
+// As an orderly consumer gives up on a message: with its properties and some more of the client.
+Task<void> long_plain_retry(World& w) {
+  const std::string p = co_await properties_of(w, properties_max);
+  auto more = [&](const std::string& topic) {
+    return p + props({{"RETRY_TOPIC", topic},
+                      {"ORIGIN_MESSAGE_ID", std::string(32, 'A')},
+                      {"RECONSUME_TIME", "17"},
+                      {"MAX_RECONSUME_TIMES", "16"},
+                      {"DELAY", "1"}});
+  };
+  const std::string some = more("S"), lots = more(std::string(100, 'S'));
+  auto a = co_await w.send("%RETRY%g", "given up", some, "0", "17");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.send("%RETRY%g", "again", some, "0", "1");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.send("%RETRY%g", "no room for a delay", lots, "0", "1");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_EQ(w.store->max_offset("%RETRY%g", 0), 0) << "it has a delay";
+  co_await sleep_for(2 * ns_per_s);
+  auto again = co_await w.pull("%RETRY%g", 0);
+  EXPECT_EQ(bodies(again), "again");
+  auto dead = co_await w.pull("%DLQ%g", 0);
+  EXPECT_EQ(bodies(dead), "given up,no room for a delay");
+  EXPECT_EQ(records(dead)[0].property("RETRY_TOPIC"), "S");
+  const std::string too_much = p + p;
+  a = co_await w.send("%RETRY%g", "x", too_much, "0", "1");
+  EXPECT_EQ(code_of(a), 13) << "what no message can have";
+}
+TEST(BrokerMessage, APlainRetryIsTakenWithPropertiesOfAnySize) {
+  simulate({long_plain_retry});
+}
+
+// As RocketMQ stores them: without room for what delivery adds.
+Task<void> long_timer(World& w) {
+  auto made = co_await w.send("T", "x", {}, "1");
+  EXPECT_EQ(code_of(made), 0);
+  std::string properties;
+  const std::string due = std::to_string(w.broker.wall_ms() + 3000);
+  proto::append_property(properties, "REAL_TOPIC", "T");
+  proto::append_property(properties, "REAL_QID", "0");
+  proto::append_property(properties, "TIMER_DELIVER_MS", due);
+  proto::append_property(properties, "TIMER_OUT_MS", due);
+  proto::append_property(properties, "p", std::string(properties_max - properties.size() - 3, 'x'));
+  store::MessageIn m;
+  m.topic = "rmq_sys_wheel_timer";
+  m.properties = properties;
+  m.body = as_bytes("long");
+  m.store_host = m.born_host = w.broker.store_host;
+  auto put = co_await w.store->put(m);
+  EXPECT_EQ(put.status, store::PutMessageStatus::PUT_OK);
+  co_await sleep_for(5 * ns_per_s);
+  auto got = co_await w.pull("T", 0);
+  EXPECT_EQ(bodies(got), "long");
+}
+TEST(BrokerMessage, ATimerMessageIsDeliveredWithPropertiesOfAnySize) {
+  simulate({long_timer});
+}
+
 Task<void> fill(World& w) {
   for (int i = 0; i < 50; i++) {
     auto a = co_await w.send("K", "m" + std::to_string(i));
