@@ -32,15 +32,20 @@ static Outcome<WriteTarget> direct_target(const Options& o) {
   return WriteTarget{{{"", o.broker, static_cast<int32_t>(o.queue.value_or(-1))}}, false};
 }
 
+static bool is_missing(const Outcome<proto::TopicRouteData>& route) {
+  return !route && route.error().response_code == static_cast<int32_t>(proto::ResponseCode::TOPIC_NOT_EXIST);
+}
+
 Outcome<WriteTarget> write_target(Context& c, const std::string& topic) {
   const Options& o = c.options();
   if (o.broker.find(':') != std::string::npos) return direct_target(o);
   WriteTarget out;
   auto route = c.route(topic);
-  if (!route && route.error().response_code == static_cast<int32_t>(proto::ResponseCode::TOPIC_NOT_EXIST)) {
+  // The template of topics that a send makes is made by brokers alone, where they are allowed to make topics.
+  if (is_missing(route) && topic != proto::names::TBW102) {
     auto missing = route.error();
     route = c.route(proto::names::TBW102);
-    if (!route) {
+    if (is_missing(route)) {
       missing.text += fmt::format("; make it with \"rmqctl topic create {}\"", topic);
       return std::unexpected(missing);
     }
@@ -58,6 +63,12 @@ Outcome<WriteTarget> write_target(Context& c, const std::string& topic) {
                                            topic, which, where, topic));
   }
   return out;
+}
+
+bool is_stored(proto::ResponseCode code) {
+  using enum proto::ResponseCode;
+  return code == SUCCESS || code == FLUSH_DISK_TIMEOUT || code == FLUSH_SLAVE_TIMEOUT ||
+         code == SLAVE_NOT_AVAILABLE;
 }
 
 proto::SendMessageRequestHeader send_header(std::string_view topic, const WriteQueue& q,

@@ -33,4 +33,7 @@ proto::SendMessageRequestHeader send_header(std::string_view topic, const WriteQ
                                             std::string_view properties, int64_t now_ms);
 inline constexpr std::string_view producer_group_name = "rmqctl";
 
+// The codes of a send's answer with which the message is stored; they tell how safe it is.
+bool is_stored(proto::ResponseCode code);
+
 }  // namespace rmq::ctl

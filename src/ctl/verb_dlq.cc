@@ -261,10 +261,7 @@ class Resender {
     h.sys_flag = m.record.sys_flag & (proto::sys_flag::compressed | proto::sys_flag::multi_tags |
                                       proto::sys_flag::compression_mask);
     TRY_VAR(reply, channel->call<proto::SendMessageV2>(h, as_text(m.record.body)));
-    using enum ResponseCode;
-    bool stored = reply.ok() || reply.code() == FLUSH_DISK_TIMEOUT || reply.code() == FLUSH_SLAVE_TIMEOUT ||
-                  reply.code() == SLAVE_NOT_AVAILABLE;
-    if (!stored) return channel->refusal(reply);
+    if (!is_stored(reply.code())) return channel->refusal(reply);
     return {};
   }
 

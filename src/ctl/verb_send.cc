@@ -112,13 +112,6 @@ Outcome<std::string> properties_of(Context& c) {
   return out;
 }
 
-// The codes with which a message is stored all the same.
-bool is_stored(proto::ResponseCode code) {
-  using enum proto::ResponseCode;
-  return code == SUCCESS || code == FLUSH_DISK_TIMEOUT || code == FLUSH_SLAVE_TIMEOUT ||
-         code == SLAVE_NOT_AVAILABLE;
-}
-
 class Sender {
  public:
   Sender(Context& c, std::string properties, WriteTarget target)

@@ -166,6 +166,47 @@ Outcome<void> rollback(Context& c) {
   return end_by_hand(c, false);
 }
 
+// ---- what was set aside --------------------------------------------------------------------------------
+
+// Messages that the broker has stopped asking for, with that id. A message may have been set aside more than
+// once; the last time counts.
+Outcome<std::optional<OpenHalf>> find_set_aside(Context& c, const std::string& id) {
+  TRY_VAR(brokers, c.target_brokers());
+  std::optional<OpenHalf> out;
+  for (const BrokerNode& b : brokers) {
+    TRY_VAR(scan, QueueScan::open(c, b, std::string(names::TRANS_CHECK_MAX_TIME_TOPIC), 0, 0));
+    for (;;) {
+      TRY_VAR(item, scan.next());
+      if (!item) break;
+      OpenHalf half{b, std::move(*item)};
+      if (half.is(id)) out = std::move(half);
+    }
+  }
+  return out;
+}
+
+Outcome<void> resume(Context& c) {
+  const std::string& id = c.arg(0);
+  TRY_VAR(half, find_set_aside(c, id));
+  if (!half)
+    return fail(Exit::refused,
+                fmt::format("no transaction with the message id {} was set aside; those are in "
+                            "the topic {}, \"rmqctl transaction list\" shows the open ones",
+                            id, names::TRANS_CHECK_MAX_TIME_TOPIC));
+  const std::string offset_id = half->message().offset_id();
+  proto::ResumeCheckHalfMessageRequestHeader h;
+  h.topic = half->property(prop::REAL_TOPIC);
+  h.msg_id = offset_id;
+  TRY_VAR(channel, c.broker_at(half->broker.address, half->broker.name));
+  TRY_VAR(reply, channel->ask<proto::ResumeCheckHalfMessage>(h));
+  const std::string_view remark = reply.command.remark;
+  if (!remark.empty())
+    c.print(fmt::format("{}: {}\n", half->property(prop::UNIQ_KEY), remark));
+  else
+    c.print(fmt::format("{} is open again; its producers will be asked\n", half->property(prop::UNIQ_KEY)));
+  return {};
+}
+
 constexpr OptionSpec list_options[] = {
     {"-t,--topic", "TOPIC", &Options::topic, "only messages for this topic"},
     {"-g,--group", "GROUP", &Options::group, "only those of this producer group"},
@@ -179,6 +220,11 @@ constexpr OptionSpec show_options[] = {
     {"-c,--cluster", "NAME", &Options::cluster, "at the masters of this cluster"},
     {"--hex", nullptr, &Options::hex, "show the body as hex, also when it is text"},
 };
+constexpr OptionSpec resume_options[] = {
+    {"-b,--broker", "NAME|HOST:PORT", &Options::broker,
+     "at this broker; with an address no name server is asked"},
+    {"-c,--cluster", "NAME", &Options::cluster, "at the masters of this cluster"},
+};
 constexpr OptionSpec end_options[] = {
     {"-b,--broker", "NAME|HOST:PORT", &Options::broker,
      "at this broker; with an address no name server is asked"},
@@ -189,9 +235,8 @@ constexpr OptionSpec end_options[] = {
 constexpr Verb verbs[] = {
     {"transaction list", "", 0, 0, list_options, list, "list transactions that nobody has ended yet",
      "A transactional message that its producer has neither committed nor rolled back, oldest first, with "
-     "how "
-     "often the producer was asked for it. Those that the broker has stopped asking for are in the topic "
-     "TRANS_CHECK_MAX_TIME_TOPIC."},
+     "how often the producer was asked for it. Those that the broker has stopped asking for are in the topic "
+     "TRANS_CHECK_MAX_TIME_TOPIC; \"transaction resume\" brings one back."},
     {"transaction show", "ID", 1, 1, show_options, show, "show the message of an open transaction",
      "ID is the message id (UNIQ_KEY) or the offset message id, as \"transaction list\" shows them."},
     {"transaction commit", "ID", 1, 1, end_options, commit,
@@ -199,6 +244,11 @@ constexpr Verb verbs[] = {
      "In place of the producer, when that is gone for good. It is asked before; --yes answers."},
     {"transaction rollback", "ID", 1, 1, end_options, rollback, "drop the message of an open transaction",
      "In place of the producer, when that is gone for good. It is asked before; --yes answers."},
+    {"transaction resume", "ID", 1, 1, resume_options, resume,
+     "have producers asked again about a transaction that was set aside",
+     "For a message that the broker put into TRANS_CHECK_MAX_TIME_TOPIC because nobody knew its state. It is "
+     "open again, with all its checks before it, and can be committed, rolled back and listed like others. "
+     "Safe to repeat: rmqd brings each back once."},
 };
 
 }  // namespace
