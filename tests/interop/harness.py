@@ -118,8 +118,9 @@ def command(target, role, directory, ns_port, broker_port, extra=()):
         main, heap = 'namesrv.NamesrvStartup', '256m'
     else:
         # On a busy machine the reference refuses sends that waited 200 ms; that is not the matter here.
+        # Recalls are on by default in rmqd alone.
         lines = broker + ['brokerId=0', 'namesrvAddr=127.0.0.1:%d' % ns_port, 'enablePropertyFilter=true',
-                          'waitTimeMillsInSendQueue=5000'] + list(extra)
+                          'recallMessageEnable=true', 'waitTimeMillsInSendQueue=5000'] + list(extra)
         main, heap = 'broker.BrokerStartup', os.environ.get('PEER_HEAP', '1g')
     with open(conf, 'w') as f:
         f.write('\n'.join(lines) + '\n')
@@ -224,9 +225,11 @@ class Processes:
 
 
 class Cluster:
-    """A broker and a name server, each ours or the reference's; namesrv and broker are addresses."""
+    """A broker and a name server, each ours or the reference's; namesrv and broker are addresses.
 
-    def __init__(self, procs, directory, broker='rmqd', namesrv=None):
+    extra: 'key=value' lines for the broker. When namesrv is named, it is a process of its own."""
+
+    def __init__(self, procs, directory, broker='rmqd', namesrv=None, extra=()):
         os.makedirs(directory, exist_ok=True)
         ns_port, broker_port = free_ports()
         self.procs, self.directory, self.started = procs, directory, []
@@ -235,12 +238,23 @@ class Cluster:
         if broker == 'rmqd' and namesrv is None:
             roles = [('rmqd', 'all')]
         for target, role in roles:
-            log = os.path.join(directory, role + '.log')
-            p = procs.start(command(target, role, directory, ns_port, broker_port), log)
-            self.started.append(p)
-            what = '%s of %s (log: %s)' % (role, target, log)
-            address = None if role == 'namesrv' else self.broker
-            wait_until(lambda: registered(self.namesrv, address), 120, what, p)
+            argv = command(target, role, directory, ns_port, broker_port, () if role == 'namesrv' else extra)
+            self._start(argv, role, None if role == 'namesrv' else self.broker)
+
+    def _start(self, argv, role, address):
+        self.last = argv, role, address
+        log = os.path.join(self.directory, role + '.log')
+        p = self.procs.start(argv, log)
+        self.started.append(p)
+        wait_until(lambda: registered(self.namesrv, address), 120, '%s (log: %s)' % (role, log), p)
+
+    def restart(self):
+        """Kills the broker and starts it again; the name server stays, if it is a process of its own."""
+        p = self.started.pop()
+        p.kill()
+        p.wait()
+        self.procs.stop(p)
+        self._start(*self.last)
 
     def stop(self):
         for p in reversed(self.started):

@@ -16,9 +16,11 @@ _build = threading.Lock()
 class Place:
     """Where a suite runs: addresses of a broker, a folder for its files, the processes it may start."""
 
-    def __init__(self, namesrv, broker, directory, procs, say, bench):
+    def __init__(self, namesrv, broker, directory, procs, say, bench, target='', restart=None):
         self.namesrv, self.broker, self.directory, self.procs = namesrv, broker, directory, procs
         self.say, self.bench = say, bench
+        self.target = target            # 'rmqd', 'reference', or another word
+        self.restart = restart          # kills the broker and starts it again, where a check may
         os.makedirs(directory, exist_ok=True)
 
 
@@ -68,21 +70,40 @@ def go_client():
     return [os.path.join(built('go', source, build), 'interop')]
 
 
+# Checks that the reference does not pass, and what it does instead (seen on 5.5.0). rmqd has to.
+REFERENCE_DIFFERS = {
+    'send_repeated': 'it has no de-duplication and refuses the attribute',
+    'delay_overflow': 'a delay of Long.MAX overflows and is delivered at once',
+    'retry_long_properties': 'it refuses to take back a message whose properties have no room for a retry: the '
+                             'message stays with its consumer for ever',
+    'order_owners_over_restart': 'it forgets its locks: two consumers work on one queue after a restart',
+}
+
+
 def run_checks(place, argv, seconds):
-    """Runs a program that prints 'ok NAME' and 'FAILED NAME: reason' and counts at the end."""
+    """Runs a program that prints 'ok NAME' and 'FAILED NAME: reason' and counts at the end. It may say
+    '! restart' to have the broker killed and started again, and then reads 'restarted'."""
     log = os.path.join(place.directory, 'stderr.log')
-    p = place.procs.start(argv, log, stdout=subprocess.PIPE, text=True)
+    p = place.procs.start(argv, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     timer = threading.Timer(seconds, p.kill)
     timer.daemon = True                 # an interrupted run does not wait for it
     timer.start()
     last, ran = '', 0
     for line in p.stdout:
         last = line.rstrip('\n')
+        if last == '! restart' and place.restart:
+            place.restart()
+            p.stdin.write('restarted\n')
+            p.stdin.flush()
         place.say(last)
         m = re.match(r'(?:ok (\S+)|FAILED (\S+): (.*))', last)
         if m:
             ran += 1
-            yield m.group(1) or m.group(2), m.group(3)
+            name, reason = m.group(1) or m.group(2), m.group(3)
+            if reason and place.target == 'reference' and name in REFERENCE_DIFFERS:
+                place.say('# %s: the reference differs: %s' % (name, REFERENCE_DIFFERS[name]))
+                reason = None
+            yield name, reason
     timer.cancel()
     place.procs.stop(p)
     m = re.fullmatch(r'(\d+) passed, (\d+) failed', last)
@@ -98,6 +119,28 @@ def java(version, *checks):
 
 def go(place):
     return run_checks(place, go_client() + [place.namesrv, place.broker], 1200)
+
+
+ALONE_JAVA = ['order_over_restart', 'order_owners_over_restart', 'delay_over_restart', 'transaction_set_aside',
+              'transaction_over_restart']
+ALONE_GO = ['go_order_over_restart']
+
+
+def brokers(place):
+    """Checks that kill the broker, or need it to ask about transactions soon and not often."""
+    options = ['transactionTimeOut=1000', 'transactionCheckInterval=2000', 'transactionCheckMax=3']
+    cluster = Cluster(place.procs, os.path.join(place.directory, 'servers'), broker=place.target,
+                      namesrv=place.target, extra=options)
+    for name in list(JAVA_VERSIONS) + ['go']:
+        there = Place(cluster.namesrv, cluster.broker, os.path.join(place.directory, name), place.procs,
+                      place.say, place.bench, place.target, cluster.restart)
+        if name == 'go':
+            argv = go_client() + [there.namesrv, there.broker] + ALONE_GO
+        else:
+            argv = java_client(JAVA_VERSIONS[name], there.directory) + [there.namesrv] + ALONE_JAVA
+        for check, reason in run_checks(there, argv, 1200):
+            yield '%s/%s' % (name, check), reason
+    cluster.stop()
 
 
 RATE_OF = {'Producer': 'Send TPS', 'Consumer': 'Consume TPS'}

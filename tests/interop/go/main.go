@@ -1,6 +1,7 @@
 // Command interop runs checks with the Go client of Apache RocketMQ against the brokers of one name server.
 //
 //	interop NAMESRV BROKER [CHECK]...
+//	interop --soak NAMESRV BROKER RATE      the Go clients of tests/soak
 //
 // It prints "ok NAME" or "FAILED NAME: reason" for each check and counts at the end, as the Java checks do. Deadlines
 // are generous, they only end a hang; no check asserts a speed.
@@ -19,6 +20,9 @@ type check struct {
 	run  func(*env) error
 }
 
+// alone are checks that kill the broker: they run when they are named.
+var alone = map[string]bool{"go_order_over_restart": true}
+
 var checks = []check{
 	{"go_create_topic", createTopic},
 	{"go_send_sync", sendSync},
@@ -32,6 +36,8 @@ var checks = []check{
 	{"go_retry", retry},
 	{"go_offset_persistence", offsetPersistence},
 	{"go_transaction", transaction},
+	{"go_delay", delay},
+	{"go_order_over_restart", orderOverRestart},
 }
 
 func wanted(name string, names []string) bool {
@@ -40,7 +46,7 @@ func wanted(name string, names []string) bool {
 			return true
 		}
 	}
-	return len(names) == 0
+	return len(names) == 0 && !alone[name]
 }
 
 func runCheck(c check, namesrv, broker string) (err error) {
@@ -55,11 +61,18 @@ func runCheck(c check, namesrv, broker string) (err error) {
 }
 
 func main() {
+	rlog.SetLogLevel("fatal")
+	if len(os.Args) == 5 && os.Args[1] == "--soak" {
+		if err := soak(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: interop NAMESRV BROKER [CHECK]...")
+		fmt.Fprintln(os.Stderr, "usage: interop NAMESRV BROKER [CHECK]... | --soak NAMESRV BROKER RATE")
 		os.Exit(2)
 	}
-	rlog.SetLogLevel("fatal")
 	passed, failed := 0, 0
 	for _, c := range checks {
 		if !wanted(c.name, os.Args[3:]) {

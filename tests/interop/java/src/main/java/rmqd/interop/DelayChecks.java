@@ -6,8 +6,14 @@ import static rmqd.interop.Failure.require;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
@@ -15,6 +21,7 @@ import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Messages that come later: by level, by any delay, and recalled before their time. */
 final class DelayChecks {
@@ -29,6 +36,15 @@ final class DelayChecks {
         all.put("delay_any", DelayChecks::any);
         all.put("delay_refused", DelayChecks::refused);
         all.put("delay_recall", DelayChecks::recall);
+        all.put("delay_clamped", DelayChecks::clamped);
+        all.put("delay_level_refused", DelayChecks::levelRefused);
+        all.put("delay_overflow", DelayChecks::overflow);
+        all.put("delay_retried", DelayChecks::retried);
+    }
+
+    /** Those that need a broker of their own. */
+    static void addAlone(Map<String, Check> all) {
+        all.put("delay_over_restart", DelayChecks::overRestart);
     }
 
     private static final class Came {
@@ -43,6 +59,12 @@ final class DelayChecks {
                 }
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
+        }
+
+        Set<String> bodies() {
+            Set<String> all = new HashSet<>();
+            new ArrayList<>(messages).forEach(m -> all.add(Sink.body(m)));
+            return all;
         }
 
         int find(String body) throws Failure {
@@ -126,6 +148,102 @@ final class DelayChecks {
             }
         }
         equal(env.producer().maxOffset(env.queues(topic).get(0)), 0L, "messages that were stored");
+    }
+
+    /** A level beyond the last is the last. */
+    static void clamped(Env env) throws Exception {
+        String topic = env.topic(1);
+        Message m = new Message(topic, "far".getBytes());
+        m.setDelayTimeLevel(1000);
+        SendResult r = env.send(m);
+        MessageQueue last = new MessageQueue("SCHEDULE_TOPIC_XXXX", r.getMessageQueue().getBrokerName(), 17);
+        DefaultMQPullConsumer c = PullChecks.pullConsumer(env, env.group());
+        PullResult pulled = c.pull(last, "*", r.getQueueOffset(), 1);
+        equal(Sink.body(pulled.getMsgFoundList().get(0)), "far", "what lies in the queue of the last level");
+        equal(env.producer().maxOffset(env.queues(topic).get(0)), 0L, "messages that came already");
+    }
+
+    /** A level that is no number is refused, not delivered at once. */
+    static void levelRefused(Env env) throws Exception {
+        String topic = env.topic(1);
+        for (String level : new String[] {"soon", "1.5"}) {
+            try {
+                env.producer().send(timed(topic, "x", "DELAY", level));
+                throw new Failure("DELAY=" + level + " was taken");
+            } catch (MQBrokerException e) {
+                env.note("DELAY=" + level + " is answered by " + e.getResponseCode());
+            }
+        }
+        equal(env.producer().maxOffset(env.queues(topic).get(0)), 0L, "messages that were stored");
+    }
+
+    /** The largest number is too long a delay as well. */
+    static void overflow(Env env) throws Exception {
+        String topic = env.topic(1);
+        for (String name : new String[] {"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"}) {
+            try {
+                env.producer().send(timed(topic, "x", name, "" + Long.MAX_VALUE));
+                throw new Failure(name + "=" + Long.MAX_VALUE + " was taken");
+            } catch (MQBrokerException e) {
+                equal(e.getResponseCode(), MESSAGE_ILLEGAL, "code for " + name);
+            }
+        }
+        equal(env.producer().maxOffset(env.queues(topic).get(0)), 0L, "messages that were stored");
+    }
+
+    /** A delayed message that its consumer gives back is delayed by its retry alone. */
+    static void retried(Env env) throws Exception {
+        String topic = env.topic(1);
+        List<MessageExt> got = Collections.synchronizedList(new ArrayList<>());
+        DefaultMQPushConsumer c = env.newPush(env.group());
+        c.setPollNameServerInterval(1000);
+        env.start(c, topic, "*", (MessageListenerConcurrently) (msgs, context) -> {
+            got.addAll(msgs);
+            context.setDelayLevelWhenNextConsume(1);
+            return msgs.get(0).getReconsumeTimes() == 0 ? ConsumeConcurrentlyStatus.RECONSUME_LATER
+                : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        env.send(timed(topic, "timer", "TIMER_DELAY_MS", "2500"));
+        Message level = new Message(topic, "level".getBytes());
+        level.setDelayTimeLevel(1);
+        env.send(level);
+        Env.until("each twice", () -> got.size() >= 4);
+        Thread.sleep(Sink.QUIET_MS);
+        equal(got.size(), 4, "deliveries");
+        for (String body : new String[] {"timer", "level"}) {
+            List<MessageExt> mine = new ArrayList<>(got);
+            mine.removeIf(m -> !Sink.body(m).equals(body));
+            equal(mine.size(), 2, "deliveries of " + body);
+            equal(mine.get(1).getReconsumeTimes(), 1, "reconsume times of the second");
+            equal(mine.get(1).getTopic(), topic, "topic of the second");
+        }
+    }
+
+    /** Pending delays live through a kill of the broker: not early, once, and not lost. */
+    static void overRestart(Env env) throws Exception {
+        String topic = env.topic(2);
+        Came came = new Came();
+        came.listen(env, topic, "*");
+        long now = System.currentTimeMillis();
+        Map<String, Long> due = new HashMap<>();
+        for (int i = 0; i < 10; i++) {
+            Message level = new Message(topic, ("level" + i).getBytes());
+            level.setDelayTimeLevel(4);
+            env.send(level);
+            due.put("level" + i, now + 30000);
+            env.send(timed(topic, "timer" + i, "TIMER_DELIVER_MS", "" + (now + 20000 + i * 2000)));
+            due.put("timer" + i, now + 20000 + i * 2000);
+        }
+        env.restartBroker();
+        Env.until("all 20", 150, () -> came.bodies().size() == 20);
+        Thread.sleep(12000);    // what is delivered twice may come later
+        equal(came.messages.size(), 20, "deliveries");
+        for (int i = 0; i < came.messages.size(); i++) {
+            String body = Sink.body(came.messages.get(i));
+            // The reference takes an exact second for the one before.
+            long earliest = (due.get(body) - 1) / 1000 * 1000 - (body.startsWith("timer") ? 1000 : 0);
+            require(came.times.get(i) >= earliest, body + " came " + (due.get(body) - came.times.get(i)) + " ms early");
+        }
     }
 
     /** A recalled message does not come, its neighbour does. For clients that can (5.4). */

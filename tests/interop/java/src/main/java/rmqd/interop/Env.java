@@ -109,6 +109,19 @@ final class Env {
         return queues(topic);
     }
 
+    /** The producer learns the route anew now, not when its time comes. */
+    void refreshRoute(String topic) throws Exception {
+        producer().getDefaultMQProducerImpl().getMqClientFactory().updateTopicRouteInfoFromNameServer(topic);
+    }
+
+    /** Has the runner kill the broker and start it again; returns when it serves. For a broker of one's own. */
+    void restartBroker() throws Exception {
+        System.out.println("! restart");
+        System.out.flush();
+        String answer = new java.io.BufferedReader(new java.io.InputStreamReader(System.in)).readLine();
+        Failure.equal(answer, "restarted", "the answer to a wish for a restart");
+    }
+
     List<MessageQueue> queues(String topic) throws Exception {
         List<MessageQueue> l = new ArrayList<>(producer().fetchPublishMessageQueues(topic));
         Collections.sort(l);

@@ -13,6 +13,8 @@ import java.util.Map;
  *   Main NAMESRV [CHECK | PREFIX*]...      the checks, all of them when none is named
  *   Main --list                            the names
  *   Main --consume NAMESRV TOPIC GROUP N   consumes; says "received N" after N messages; ends when stdin does
+ *   Main --orderly NAMESRV TOPIC GROUP     consumes in order and says each body; ends when stdin does
+ *   Main --soak NAMESRV ROLE RATE          the clients of tests/soak
  * </pre>
  */
 public final class Main {
@@ -28,23 +30,49 @@ public final class Main {
         FilterChecks.add(all);
         DelayChecks.add(all);
         TransactionChecks.add(all);
+        OrderChecks.add(all);
+        RetryChecks.add(all);
         if (Versions.hasPop()) {
             PopChecks.add(all);
         }
         return all;
     }
 
+    /** Checks that kill the broker or need it configured: run when they are named. */
+    static Map<String, Check> alone() {
+        Map<String, Check> all = new LinkedHashMap<>();
+        OrderChecks.addAlone(all);
+        DelayChecks.addAlone(all);
+        TransactionChecks.addAlone(all);
+        return all;
+    }
+
     public static void main(String[] args) throws Exception {
         if (args.length == 1 && args[0].equals("--list")) {
             checks().keySet().forEach(System.out::println);
+            alone().keySet().forEach(n -> System.out.println(n + " (alone)"));
             return;
         }
         if (args.length == 5 && args[0].equals("--consume")) {
             Hold.run(args[1], args[2], args[3], Integer.parseInt(args[4]));
             return;
         }
+        if (args.length == 4 && args[0].equals("--soak")) {
+            try {
+                Soak.run(args[1], args[2], Double.parseDouble(args[3]));
+            } catch (Exception e) {
+                e.printStackTrace();
+                System.exit(1);         // clients that were started would hold it
+            }
+            return;
+        }
+        if (args.length == 4 && args[0].equals("--orderly")) {
+            Hold.orderly(args[1], args[2], args[3]);
+            return;
+        }
         if (args.length == 0 || args[0].startsWith("-")) {
-            System.err.println("usage: Main NAMESRV [CHECK | PREFIX*]... | --list | --consume NAMESRV TOPIC GROUP N");
+            System.err.println("usage: Main NAMESRV [CHECK | PREFIX*]... | --list | --consume NAMESRV TOPIC GROUP N"
+                + " | --orderly NAMESRV TOPIC GROUP | --soak NAMESRV ROLE RATE");
             System.exit(2);
         }
         int failed = runChecks(args[0], select(Arrays.asList(args).subList(1, args.length)));
@@ -56,6 +84,7 @@ public final class Main {
         if (wanted.isEmpty()) {
             return all;
         }
+        all.putAll(alone());
         Map<String, Check> chosen = new LinkedHashMap<>();
         for (String w : wanted) {
             List<String> names = new ArrayList<>(all.keySet());

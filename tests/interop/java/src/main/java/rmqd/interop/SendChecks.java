@@ -38,6 +38,7 @@ final class SendChecks {
         all.put("send_auto_topic", SendChecks::autoTopic);
         all.put("send_content", SendChecks::content);
         all.put("view_message", SendChecks::viewMessage);
+        all.put("send_repeated", SendChecks::repeated);
     }
 
     /** A topic has the number of queues it was created with, and a second creation changes it. */
@@ -244,5 +245,27 @@ final class SendChecks {
             equal(found.getQueueOffset(), r.getQueueOffset(), "queue offset");
             equal(found.getQueueId(), r.getMessageQueue().getQueueId(), "queue id");
         }
+    }
+
+    /** A topic with dedup.key stores a message once, however often it is sent: RocketMQ has no such thing. */
+    static void repeated(Env env) throws Exception {
+        String topic = env.name("t");
+        if (!Versions.createTopic(env.producer(), topic, 4, java.util.Map.of("+dedup.key", "KEYS"))) {
+            env.note("this client cannot give a topic attributes");
+            return;
+        }
+        env.awaitQueues(topic, 4);
+        Sink sink = new Sink();
+        env.push(env.group(), topic, "*", sink);
+        for (int i = 0; i < 20; i++) {
+            SendResult first = env.send(new Message(topic, "tag", "key" + i, ("d" + i).getBytes()));
+            for (int n = 0; n < 3; n++) {
+                SendResult again = env.send(new Message(topic, "tag", "key" + i, ("d" + i).getBytes()));
+                equal(again.getOffsetMsgId(), first.getOffsetMsgId(), "id of a repeated send");
+                equal(again.getQueueOffset(), first.getQueueOffset(), "queue offset of a repeated send");
+                equal(again.getMessageQueue(), first.getMessageQueue(), "queue of a repeated send");
+            }
+        }
+        sink.exactlyOnce("d", 20);
     }
 }

@@ -64,7 +64,8 @@ final class Sink implements MessageListenerConcurrently {
         return exactlyOnce(want);
     }
 
-    List<MessageExt> exactlyOnce(Set<String> want) throws Exception {
+    /** Waits for the bodies; they may come more than once. */
+    void awaitAll(Set<String> want) throws Exception {
         long end = System.nanoTime() + Env.DEADLINE_S * 1000000000L;
         while (!bodies().containsAll(want)) {
             Set<String> missing = new HashSet<>(want);
@@ -73,6 +74,10 @@ final class Sink implements MessageListenerConcurrently {
                 + want.size() + " messages, one that is missing: " + first(missing));
             Thread.sleep(20);
         }
+    }
+
+    List<MessageExt> exactlyOnce(Set<String> want) throws Exception {
+        awaitAll(want);
         Thread.sleep(QUIET_MS);
         List<MessageExt> l = messages();
         Set<String> seen = new HashSet<>();

@@ -19,18 +19,27 @@ final class Versions {
 
     /** 5.x has a map of attributes as a fourth parameter. */
     static void createTopic(DefaultMQProducer p, String topic, int queues) throws Exception {
+        createTopic(p, topic, queues, Collections.emptyMap());
+    }
+
+    /** False: this client cannot give a topic attributes. */
+    static boolean createTopic(DefaultMQProducer p, String topic, int queues, java.util.Map<String, String> attributes)
+        throws Exception {
         for (Method m : DefaultMQProducer.class.getMethods()) {
             Class<?>[] types = m.getParameterTypes();
             if (!m.getName().equals("createTopic") || types.length < 3 || types[2] != int.class) {
                 continue;
             }
             if (types.length == 3) {
+                if (!attributes.isEmpty()) {
+                    return false;
+                }
                 invoke(m, p, "TBW102", topic, queues);
-                return;
+                return true;
             }
             if (types.length == 4 && types[3] == java.util.Map.class) {
-                invoke(m, p, "TBW102", topic, queues, Collections.emptyMap());
-                return;
+                invoke(m, p, "TBW102", topic, queues, attributes);
+                return true;
             }
         }
         throw new NoSuchMethodException("createTopic");
