@@ -295,7 +295,8 @@ def timers(d):
 
     d.start('rmqd')
     t.wait(d.client, max(t.due['fourth %d' % i] for i in range(10)) / 1000, 'rmqd again')
-    pending = subprocess.run([rmqctl(), '-n', d.namesrv, 'timer', 'list', '--json'], capture_output=True, text=True)
+    pending = subprocess.run([rmqctl(), '-n', d.namesrv, 'timer', 'list', '--json'], capture_output=True,
+                             text=True)
     expect(len(json.loads(pending.stdout)) == 1, 'pending at the end: %s' % pending)
     d.end('stop')
     check_store(d.store)

@@ -74,8 +74,8 @@ def go_client():
 REFERENCE_DIFFERS = {
     'send_repeated': 'it has no de-duplication and refuses the attribute',
     'delay_overflow': 'a delay of Long.MAX overflows and is delivered at once',
-    'retry_long_properties': 'it refuses to take back a message whose properties have no room for a retry: the '
-                             'message stays with its consumer for ever',
+    'retry_long_properties': 'it refuses to take back a message whose properties have no room for a retry: '
+                             'the message stays with its consumer for ever',
     'order_owners_over_restart': 'it forgets its locks: two consumers work on one queue after a restart',
 }
 
@@ -121,8 +121,8 @@ def go(place):
     return run_checks(place, go_client() + [place.namesrv, place.broker], 1200)
 
 
-ALONE_JAVA = ['order_over_restart', 'order_owners_over_restart', 'delay_over_restart', 'transaction_set_aside',
-              'transaction_over_restart']
+ALONE_JAVA = ['order_over_restart', 'order_owners_over_restart', 'delay_over_restart',
+              'transaction_set_aside', 'transaction_over_restart']
 ALONE_GO = ['go_order_over_restart']
 
 

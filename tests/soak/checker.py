@@ -1,5 +1,5 @@
-"""Accounts for every message of a soak. Clients tell what they do in lines, fields separated by tabs; times are
-microseconds of the wall clock, a key is a message's own:
+"""Accounts for every message of a soak. Clients tell what they do in lines, fields separated by tabs;
+times are microseconds of the wall clock, a key is a message's own:
 
   @ S kind key time due want     it is going to be sent; it may not come before `due`; what shall become of it
   @ A kind key time place        acknowledged; place is "queue:offset"
@@ -18,7 +18,7 @@ What is right, by kind:
   retry          "failN" fails N times and comes N+1 times at least, a second apart; "dead" ends in the
                  dead-letter queue, which nothing else does
   order          keys are "who/number"; numbers of one come in order, no number before the one before it
-  dedup          keys that are sent again and again; all acknowledgements name one place, and it comes from there
+  dedup          keys that are sent again and again; all acknowledgements name one place, and there it is
 A message that comes again from the same place was redelivered: consumers must bear that, it is counted.
 """
 import bisect
@@ -30,8 +30,8 @@ SHOWN = 10                      # violations of a kind that are told in full
 
 
 class Message:
-    __slots__ = ('sent_us', 'due_us', 'want', 'acked', 'sent_to', 'recall', 'came', 'places', 'first_us', 'first',
-                 'dead')
+    __slots__ = ('sent_us', 'due_us', 'want', 'acked', 'sent_to', 'recall', 'came', 'places', 'first_us',
+                 'first', 'dead')
 
     def __init__(self, sent_us, due_us, want):
         self.sent_us, self.due_us, self.want = sent_us, due_us, want
@@ -47,7 +47,7 @@ class Checker:
         self.order_came = []            # (time, number in arrival, who, number)
         self.strange = []               # violations that are seen as they happen: (kind, key, text)
         self.lines = 0
-        self.step_us = 0                # how far the wall clock was set meanwhile: times are right but for that
+        self.step_us = 0                # how far the wall clock was set meanwhile: times may be off by that
 
     def feed(self, line):
         """One line of a client; lines of other programs' making are passed over."""
@@ -189,7 +189,9 @@ class Checker:
         for kind in KINDS:
             c = self.counts(kind)
             late = self.lateness_ms(kind, quiet_us) if kind in DELAYED else []
-            text = '%.0f / %.0f / %.0f' % (late[len(late) // 2], late[int(len(late) * .99)], late[-1]) if late else ''
+            text = ''
+            if late:
+                text = '%.0f / %.0f / %.0f' % (late[len(late) // 2], late[int(len(late) * .99)], late[-1])
             lines.append('%-8s %8d %12d %8d %8d %11d %8d %6d %12d  %s' % (
                 (kind,) + tuple(c[x] for x in columns) +
                 (len(owed.get(kind, [])), sum(1 for v in wrong if v[0] == kind or
