@@ -46,6 +46,7 @@ class Checker:
         self.asked = 0
         self.order_came = []            # (time, number in arrival, who, number)
         self.strange = []               # violations that are seen as they happen: (kind, key, text)
+        self.unsent = {}                # lines of messages whose S comes later, from another program
         self.lines = 0
         self.step_us = 0                # how far the wall clock was set meanwhile: times may be off by that
 
@@ -59,10 +60,12 @@ class Checker:
         if what == 'S':
             if key not in self.messages[kind]:
                 self.messages[kind][key] = Message(us, int(f[5]), f[6] if len(f) > 6 else '')
+            for early in self.unsent.pop((kind, key), []):
+                self.feed(early)
             return
         m = self.messages['retry' if kind == 'dlq' else kind].get(key)
         if m is None:
-            self.strange.append((kind, key, 'came from nowhere: nobody sent it'))
+            self.unsent.setdefault(('retry' if kind == 'dlq' else kind, key), []).append(line)
         elif what == 'A':
             m.acked += 1
             m.sent_to.add(f[5])
@@ -121,7 +124,7 @@ class Checker:
 
     def violations(self):
         """All of them: (kind, key, text)."""
-        out = list(self.strange)
+        out = self.strange + [key + ('came from nowhere: nobody sent it',) for key in self.unsent]
         for kind, messages in self.messages.items():
             for key, m in messages.items():
                 out += [(kind, key, text) for text in self.wrong(kind, m)]

@@ -220,11 +220,12 @@ bool QueueChecker::may_miss(const proto::RecordView& r) {
   return true;
 }
 
-// The tags code of a delayed message is the time to deliver it.
+// The tags code of a delayed message is the time to deliver it. Of a timer message it is ours (TimerTag), or
+// RocketMQ's, a hash as of all others.
 bool QueueChecker::same(const Queue& q, const proto::RecordView& r, const QueueUnit& u) const {
   if (u.physical_offset != r.physical_offset || u.bytes != static_cast<int32_t>(r.size)) return false;
   if (extended_ && u.tags_code <= extension_address_max) return true;
-  if (!q.topic->schedule) return u.tags_code == r.tags_code();
+  if (!q.topic->schedule) return u.tags_code == r.tags_code() || u.tags_code == unit_tags_code(r, {});
   int64_t delay_ms = u.tags_code - r.store_timestamp_ms;
   return delay_ms >= -60'000 && delay_ms <= delay_ms_max;
 }
@@ -344,7 +345,7 @@ Finding QueueChecker::wrong(const Queue& q, const proto::RecordView& r, const Qu
     return std::to_string(offset) + ", " + std::to_string(bytes) + " bytes, tags code " +
            std::to_string(code);
   };
-  std::string code = q.topic->schedule ? "the time to deliver it" : std::to_string(r.tags_code());
+  std::string code = q.topic->schedule ? "the time to deliver it" : std::to_string(unit_tags_code(r, {}));
   return {Severity::damage, Kind::unit_wrong, name_of_queue(q), r.queue_offset,
           "the unit says offset " + words(u.physical_offset, u.bytes, u.tags_code) + "; its record is at " +
               std::to_string(r.physical_offset) + ", " + std::to_string(r.size) + " bytes, tags code " +

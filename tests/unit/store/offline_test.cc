@@ -223,6 +223,29 @@ void expect_found(const Machine& m, const Plant& p) {
   EXPECT_GT(r.findings.count(Severity::damage, p.kind), 0u) << p.name << "\n" << text_of(r);
 }
 
+// Units of timer messages: ours have the time to deliver, RocketMQ's a hash.
+Task<void> write_timers(Ctx& c) {
+  const std::string out_ms = std::to_string(Loop::current().wall_ms() + later_ms);
+  const std::string properties = "TIMER_OUT_MS\x01" + out_ms + "\x02TAGS\x01red\x02";
+  MessageIn ours = Ctx::message(timer_topic, 0, "ours", properties);
+  ours.tags_code = encode_timer_tag({Loop::current().wall_ms() + later_ms, TimerKind::time_of_day});
+  MessageIn javas = Ctx::message(timer_topic, 0, "RocketMQ's", properties);
+  javas.tags_code = proto::tags_code_of("red");
+  MessageIn wrong = Ctx::message(timer_topic, 0, "wrong", properties);
+  wrong.tags_code = 5;
+  co_await c.store->put(ours);
+  co_await c.store->put(javas);
+  co_await c.store->put(wrong);
+}
+TEST(OfflineCheck, KnowsUnitsOfTimerMessages) {
+  Machine m;
+  m.run(write_timers, End::stop);
+  OfflineDir d(m);
+  offline::CheckReport r = checked(d);
+  EXPECT_EQ(r.findings.count(Severity::damage), 1u) << text_of(r);
+  EXPECT_NE(text_of(r).find("@2"), std::string::npos) << "the last one alone: " << text_of(r);
+}
+
 TEST(OfflineCheck, FindsDamageOfTheLog) {
   Machine m = written();
   for (const Plant& p : log_plants) expect_found(m, p);
