@@ -106,6 +106,7 @@ final class OrderChecks {
         throws Exception {
         MQClientInstance factory = env.producer().getDefaultMQProducerImpl().getMqClientFactory();
         MQClientAPIImpl api = factory.getMQClientAPIImpl();
+        env.refreshRoute(queues.get(0).getTopic());
         String address = factory.findBrokerAddressInPublish(queues.get(0).getBrokerName());
         for (Method m : MQClientAPIImpl.class.getMethods()) {
             if (!m.getName().equals(call)) {

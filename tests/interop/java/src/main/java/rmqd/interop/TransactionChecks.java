@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
@@ -157,9 +158,13 @@ final class TransactionChecks {
         Set<String> found = new HashSet<>();
         DefaultMQPullConsumer c = PullChecks.pullConsumer(env, env.group());
         Env.until("both commits set aside", 150, () -> {
-            PullResult r = c.pull(aside, "*", 0, 32, 20000);
-            if (r.getPullStatus() == PullStatus.FOUND) {
-                r.getMsgFoundList().forEach(m -> found.add(Sink.body(m)));
+            try {
+                PullResult r = c.pull(aside, "*", 0, 32, 20000);
+                if (r.getPullStatus() == PullStatus.FOUND) {
+                    r.getMsgFoundList().forEach(m -> found.add(Sink.body(m)));
+                }
+            } catch (MQClientException e) {
+                Thread.sleep(1000);     // there is no such topic before something is set aside
             }
             return found.containsAll(want);
         });
