@@ -307,7 +307,11 @@ Result<LockBatchRequestBody> LockBatchRequestBody::parse(std::string_view json) 
 
 Result<QueueLocks> QueueLocks::parse(std::string_view json) {
   return read_body<QueueLocks>(json, [](Value v, QueueLocks& out) {
-    v["locks"].each([&](Value one) { read_lock_body(one, out.locks.emplace_back()); });
+    v["locks"].each([&](Value one) {
+      QueueLocks::Held& h = out.locks.emplace_back();
+      read_lock_body(one["by"], h.by);
+      one["renewedMs"].read(h.renewed_ms);
+    });
   });
 }
 
@@ -316,7 +320,13 @@ std::string QueueLocks::to_json() const {
   w.begin_object();
   w.key("locks");
   w.begin_array();
-  for (const LockBatchRequestBody& b : locks) w.raw(b.to_json());
+  for (const Held& h : locks) {
+    w.begin_object();
+    w.key("by");
+    w.raw(h.by.to_json());
+    w.member("renewedMs", h.renewed_ms);
+    w.end_object();
+  }
   w.end_array();
   w.end_object();
   return w.take();

@@ -117,7 +117,11 @@ struct LockBatchResponseBody {
 // RESET_CONSUMER_CLIENT_OFFSET and the answer of INVOKE_BROKER_TO_RESET_OFFSET.
 // queueLocks.json, a file of ours: who owns which queues.
 struct QueueLocks {
-  std::vector<LockBatchRequestBody> locks;
+  struct Held {
+    LockBatchRequestBody by;
+    int64_t renewed_ms = 0;  // monotonic clock of the machine
+  };
+  std::vector<Held> locks;
   static Result<QueueLocks> parse(std::string_view json);
   std::string to_json() const;
 };

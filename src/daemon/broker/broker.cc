@@ -199,7 +199,7 @@ Task<void> Broker::look_for_silent_clients() {
     if (stop) co_return;
     clients.close_silent(now_ns(), config.channelExpiredTimeout * ns_per_ms);
     locks.sweep(now_ns());
-    co_await locks.save_changes();
+    co_await locks.save_renewals();
   }
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/broker/lock_manager.h"
 
+#include <algorithm>
+
 #include "uring/loop.h"
 
 namespace rmq::broker {
@@ -16,7 +18,7 @@ std::vector<proto::MessageQueue> LockManager::lock(std::string_view group, std::
     const bool mine = l.client_id == client_id;
     bool free = fresh || mine || now_ns - l.renewed_ns > lock_lives_ns;
     if (!free) continue;
-    if (fresh || !mine) changed_ = true;
+    (fresh || !mine ? changed_ : renewed_) = true;
     l.client_id = std::string(client_id);
     l.renewed_ns = now_ns;
     got.push_back(q);
@@ -55,32 +57,43 @@ void LockManager::sweep(int64_t now_ns) {
 
 Task<void> LockManager::save_changes() {
   if (!changed_ && !saving_) co_return;
-  changed_ = false;
+  changed_ = renewed_ = false;
   saving_++;
   [[maybe_unused]] auto saved = co_await save();
   saving_--;
 }
 
+Task<void> LockManager::save_renewals() {
+  if (renewed_) changed_ = true;
+  co_await save_changes();
+}
+
+// A client renews all its queues at once.
 std::string LockManager::render() const {
   proto::QueueLocks out;
   for (const auto& [group, locks] : groups_) {
-    std::map<std::string_view, proto::LockBatchRequestBody> by_client;
+    std::map<std::pair<std::string_view, int64_t>, proto::LockBatchRequestBody> by_client;
     for (const auto& [queue, l] : locks) {
-      proto::LockBatchRequestBody& b = by_client[l.client_id];
+      proto::LockBatchRequestBody& b = by_client[{l.client_id, l.renewed_ns}];
       b.consumer_group = group;
       b.client_id = l.client_id;
       b.mq_set.push_back(queue);
     }
-    for (auto& [client, b] : by_client) out.locks.push_back(std::move(b));
+    for (auto& [client, b] : by_client) out.locks.push_back({std::move(b), client.second / ns_per_ms});
   }
   return out.to_json();
 }
 
 Result<void> LockManager::parse(std::string_view text) {
   TRY_VAR(file, proto::QueueLocks::parse(text));
+  // The clock goes on over a restart of the broker. Over one of the machine it begins anew: then a lock looks
+  // younger than it is, at most as if it were renewed now.
   const int64_t now_ns = Loop::current().now_ns();
-  for (const proto::LockBatchRequestBody& b : file.locks)
-    lock(b.consumer_group, b.client_id, b.mq_set, now_ns);
+  for (const proto::QueueLocks::Held& h : file.locks) {
+    const int64_t renewed_ns = std::clamp<int64_t>(h.renewed_ms, 0, now_ns / ns_per_ms) * ns_per_ms;
+    if (now_ns - renewed_ns <= lock_lives_ns)
+      lock(h.by.consumer_group, h.by.client_id, h.by.mq_set, renewed_ns);
+  }
   changed_ = false;
   return {};
 }

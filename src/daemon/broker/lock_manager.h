@@ -1,10 +1,9 @@
 // Queue locks of orderly consumers (LOCK_BATCH_MQ): one owner a queue and group; a lock that is not renewed
 // for 60 s is free. On the monotonic clock.
 //
-// Who owns what is in config/queueLocks.json before a grant is answered, and after a restart each lock counts
-// as just renewed: a client goes on with a queue for 30 s after its last renewal, whatever became of the
-// broker, and nobody else may have the queue meanwhile. RocketMQ forgets its locks, and lets two consumers
-// work on one queue then.
+// Who owns what is in config/queueLocks.json before a grant is answered, and renewals some seconds later: a
+// client goes on with a queue for 30 s after its last renewal, whatever became of the broker, and nobody else
+// may have the queue meanwhile. RocketMQ forgets its locks, and lets two consumers work on one queue then.
 #pragma once
 
 #include <map>
@@ -35,6 +34,8 @@ class LockManager : public PersistedTable {
   void sweep(int64_t now_ns);
   // Resolves when the file says who owns what, or could not be written (the journal has it).
   Task<void> save_changes();
+  // The same with the times of renewals. The owner calls it every 10 s.
+  Task<void> save_renewals();
 
  protected:
   std::string render() const override;
@@ -47,6 +48,7 @@ class LockManager : public PersistedTable {
   };
   TextMap<std::map<proto::MessageQueue, Lock>> groups_;
   bool changed_ = false;
+  bool renewed_ = false;
   int saving_ = 0;  // a grant that is being saved is not answered to anybody before
 };
 
