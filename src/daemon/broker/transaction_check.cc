@@ -38,7 +38,7 @@ void TransactionService::schedule(Open::iterator it, int64_t due_ns) {
 
 void TransactionService::release(int64_t offset, int64_t again_in_ns) {
   auto it = open_.find(offset);
-  it->second.busy = false;
+  it->second.busy = it->second.copying = false;
   schedule(it, broker_.now_ns() + again_in_ns);
   ended_.notify();
 }
@@ -182,6 +182,7 @@ Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
     batch.push_back(copy_of(records[i], broker_.store_host));
     batch.back().topic = names::RMQ_SYS_TRANS_HALF_TOPIC;
     batch.back().properties = properties[i];
+    open_.at(due[i].offset).copying = true;
     op_body += std::to_string(due[i].offset) + ",";
     last = std::max(last, due[i].offset);
   }
@@ -199,6 +200,7 @@ Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
     retire(it);
     // Until the copy is read, an end that names an older one finds its way.
     rewritten_[origin] = offset;
+    if (auto early = early_.extract(offset)) open_half(offset, early.mapped(), group);
     if (and_ask)
       ask(group, records[i], properties[i], offset, put.physical_offsets[i], put.store_timestamp_ms);
   }

@@ -195,16 +195,22 @@ void TransactionService::add(const proto::RecordView& record, int64_t queue_offs
   h.given_up_ns = broker_.now_ns() + (reserved_ms - age_ms) * ns_per_ms;
   h.checks = static_cast<int32_t>(number_of(record.property(prop::TRANSACTION_CHECK_TIMES), 0));
   h.origin = number_of(record.property(prop::TRAN_PREPARED_QUEUE_OFFSET), queue_offset);
+  h.due_ns = broker_.now_ns() + first_wait_ns(record);
   if (auto older = current(h.origin, h.origin); h.origin != queue_offset && older != open_.end()) {
-    if (older->second.busy) return;  // an end is on its way, and that is the end of this one too
+    if (older->second.copying) early_.emplace(queue_offset, h);  // rewrite() opens it in a moment
+    if (older->second.busy) return;  // or else an end is on its way, and that is the end of this one too
     if (!loaded_) superseded_.push_back(older->first);
     retire(older);
   }
-  h.group = &*groups_.try_emplace(std::string(record.property(prop::PGROUP).value_or(""))).first;
-  h.group->second.open++;
-  if (h.origin != queue_offset) rewritten_[h.origin] = queue_offset;
-  auto it = open_.emplace(queue_offset, h).first;
-  schedule(it, broker_.now_ns() + first_wait_ns(record));
+  open_half(queue_offset, h, std::string(record.property(prop::PGROUP).value_or("")));
+}
+
+void TransactionService::open_half(int64_t queue_offset, Half half, std::string group) {
+  half.group = &*groups_.try_emplace(std::move(group)).first;
+  half.group->second.open++;
+  if (half.origin != queue_offset) rewritten_[half.origin] = queue_offset;
+  auto it = open_.emplace(queue_offset, half).first;
+  schedule(it, half.due_ns);
 }
 
 void TransactionService::retire(Open::iterator it) {

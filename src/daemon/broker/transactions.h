@@ -90,7 +90,8 @@ class TransactionService {
     int64_t due_ns = 0;
     int32_t bytes = 0;
     int32_t checks = 0;
-    bool busy = false;  // a batch that ends this copy is on its way
+    bool busy = false;     // a batch that ends this copy is on its way
+    bool copying = false;  // and has a new copy
     Groups::value_type* group = nullptr;
   };
   using Open = std::map<int64_t, Half>;  // by queue offset in the half topic
@@ -114,6 +115,7 @@ class TransactionService {
   Task<void> find_cut_end(int64_t last_record);
   Task<bool> is_whole(const proto::RecordView& copy, int64_t queue_offset);
   void add(const proto::RecordView& record, int64_t queue_offset);
+  void open_half(int64_t queue_offset, Half half, std::string group);
   void retire(Open::iterator it);
   Open::iterator current(int64_t queue_offset, int64_t origin);
   // Waits until nothing that is on its way can change the answer.
@@ -148,8 +150,9 @@ class TransactionService {
   Groups groups_;
   std::set<std::pair<int64_t, int64_t>> schedule_;  // due time, queue offset
   std::unordered_map<int64_t, int64_t> rewritten_;  // queue offset of the first copy to that of the newest
-  std::unordered_set<int64_t> done_;                // named by op records, not read yet
-  std::vector<int64_t> superseded_;                 // found at the start: without an op record of their own
+  std::map<int64_t, Half> early_;     // copies that were read before their batch had resolved here
+  std::unordered_set<int64_t> done_;  // named by op records, not read yet
+  std::vector<int64_t> superseded_;   // found at the start: without an op record of their own
   std::deque<Op> ops_;
   int64_t next_half_ = 0;  // all below were read
   bool loaded_ = false;

@@ -421,6 +421,49 @@ TEST(BrokerTransaction, RewrittenOutOfTheOldestFile) {
   simulate({old_halves});
 }
 
+// Half messages come while others are asked about: each is asked about, and each comes once.
+Task<void> keep_sending(World& w, Peer& p, int first, int count) {
+  for (int i = first; i < first + count; i++) {
+    const std::string key = "K" + std::to_string(i);
+    std::string frame = w.send_frame("T", key, half_properties(key));
+    bool sent = co_await p.send(std::move(frame));
+    EXPECT_TRUE(sent);
+    if (i % 3 == 0) co_await sleep_for(static_cast<int64_t>(Loop::current().random().below(3 * ns_per_ms)));
+  }
+}
+Task<void> busy_producers(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  constexpr int senders = 4, each = 1500;
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < senders; i++) {
+    auto p = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+    peers.push_back(std::move(p));
+  }
+  Scope scope;
+  for (int i = 0; i < senders; i++)
+    scope.spawn(keep_sending(w, *peers[static_cast<size_t>(i)], i * each, each));
+  std::map<std::string, std::string> ended;
+  for (a = co_await w.peer->next(10); a; a = co_await w.peer->next(10)) {
+    auto q = question(a);
+    if (!q) co_return ADD_FAILURE() << "not a question";
+    ended[q->unique_key] = q->check_times;
+    std::string frame = end_frame(w, q->place, commit, "pg", "true", proto::flag_oneway);
+    co_await w.peer->send(std::move(frame));
+  }
+  co_await scope.join();
+  EXPECT_EQ(ended.size(), static_cast<size_t>(senders * each));
+  EXPECT_EQ(w.store->max_offset("T", 0), senders * each);
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+  for (auto& p : peers) co_await p->close();
+}
+TEST(BrokerTransaction, NothingIsForgottenWhileOthersCome) {
+  BrokerConfig c = quick_config();
+  c.transactionTimeOut = 20;
+  c.transactionCheckInterval = 300;
+  c.transactionCheckMax = 1000;
+  simulate({busy_producers}, c);
+}
+
 // ---- crashes -----------------------------------------------------------------------------------------
 
 // What a producer knows: its transactions, what it wants of each, and which of them were acknowledged.

@@ -161,7 +161,8 @@ final class TransactionChecks {
             try {
                 PullResult r = c.pull(aside, "*", 0, 32, 20000);
                 if (r.getPullStatus() == PullStatus.FOUND) {
-                    r.getMsgFoundList().forEach(m -> found.add(Sink.body(m)));
+                    r.getMsgFoundList().stream().filter(m -> topic.equals(m.getProperty("REAL_TOPIC")))
+                        .forEach(m -> found.add(Sink.body(m)));
                 }
             } catch (MQClientException e) {
                 Thread.sleep(1000);     // there is no such topic before something is set aside
