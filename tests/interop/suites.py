@@ -77,8 +77,8 @@ REFERENCE_DIFFERS = {
     'retry_long_properties': 'it refuses to take back a message whose properties have no room for a retry: '
                              'the message stays with its consumer for ever',
     'delay_over_restart': 'pending timer messages come twice after a kill',
-    'transaction_over_restart': 'each look at an open transaction uses up one of its checks, also when nobody '
-                                'is asked: it is set aside',
+    'transaction_over_restart': 'each look at an open transaction uses up one of its checks, also when '
+                                'nobody is asked: it is set aside',
     'order_owners_over_restart': 'it forgets its locks: two consumers work on one queue after a restart',
 }
 
