@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "store/recovery.h"
+#include "store/log_walker.h"
 
 namespace rmq::store {
 

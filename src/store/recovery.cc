@@ -9,8 +9,6 @@
 namespace rmq::store {
 
 namespace {
-constexpr size_t window_bytes = 4u << 20;
-constexpr size_t overlap_bytes = 64u << 10;
 constexpr size_t run_bytes = 64u << 10;  // walked over between two looks at progress
 constexpr size_t look_bytes = 1u << 20;
 constexpr uint64_t zeros_enough = 8u << 20;  // more than one write, and than one record: nothing follows
@@ -33,99 +31,6 @@ bool misses_sector(Bytes record, std::string_view part, uint64_t physical) {
 }
 }  // namespace
 
-// ---- walking -----------------------------------------------------------------------------------------
-
-// The next stretch, on its way into memory of its own.
-struct LogWalker::Ahead {
-  Ahead(uint64_t at, LogMemory* m) : begin(at), memory(m) {}
-  ~Ahead() {
-    if (memory != nullptr) memory->unref();
-  }
-  Ahead(const Ahead&) = delete;
-  Ahead& operator=(const Ahead&) = delete;
-  const uint64_t begin;
-  LogMemory* memory;
-  size_t bytes = 0;  // asked for
-  bool good = false;
-  Event done;
-};
-
-LogWalker::LogWalker(SegmentSet& segments, StoreStats& stats, std::shared_ptr<std::atomic<uint64_t>> live,
-                     Scope* ahead)
-    : segments_(segments), stats_(stats), live_(std::move(live)), scope_(ahead) {}
-
-LogWalker::~LogWalker() {
-  if (memory_ != nullptr) memory_->unref();
-}
-
-Task<void> LogWalker::read_ahead(std::shared_ptr<Segment> s, std::shared_ptr<Ahead> a) {
-  auto got = co_await s->file->read(a->begin - s->base, {a->memory->data(), a->bytes});
-  a->good = got && *got == a->bytes;  // else whoever needs it reads again, and sees the error
-  a->done.set();
-}
-
-// A record may lie across the end of a stretch: the next one begins a little before it.
-void LogWalker::plan_ahead() {
-  uint64_t from = begin_ + filled_;
-  if (from % segments_.file_bytes() != 0) from -= std::min<uint64_t>(overlap_bytes, filled_);
-  std::shared_ptr<Segment> s = segments_.find(from);
-  if (s == nullptr) return;
-  LogMemory* m = LogMemory::create(std::min<uint64_t>(window_bytes, segments_.file_bytes()), live_);
-  ahead_ = std::make_shared<Ahead>(from, m);
-  ahead_->bytes = std::min<uint64_t>(m->bytes(), s->base + segments_.file_bytes() - from);
-  scope_->spawn(read_ahead(s, ahead_));
-}
-
-Task<void> LogWalker::take_ahead() {
-  std::shared_ptr<Ahead> a = std::move(ahead_);
-  ahead_.reset();
-  co_await a->done.wait();
-  if (!a->good) co_return;
-  std::swap(memory_, a->memory);
-  begin_ = a->begin;
-  filled_ = a->bytes;
-  stats_.log_reads++;
-  stats_.log_read_bytes += filled_;
-}
-
-Task<Result<void>> LogWalker::fill(uint64_t physical, uint64_t end) {
-  const bool walks_on = filled_ != 0 && physical >= begin_ && physical <= begin_ + filled_;
-  auto there = [&] { return memory_ != nullptr && physical >= begin_ && end <= begin_ + filled_; };
-  if (ahead_ != nullptr && physical >= ahead_->begin && end <= ahead_->begin + ahead_->bytes)
-    co_await take_ahead();
-  ahead_.reset();
-  if (!there()) {
-    std::shared_ptr<Segment> s = segments_.find(physical);
-    size_t need = align_up(end) - align_down(physical);
-    if (memory_ == nullptr || memory_->bytes() < need) {
-      if (memory_ != nullptr) memory_->unref();
-      memory_ = LogMemory::create(std::max(need, std::min(window_bytes, segments_.file_bytes())), live_);
-    }
-    begin_ = align_down(physical);
-    filled_ = 0;
-    size_t n = std::min<uint64_t>(memory_->bytes(), s->base + segments_.file_bytes() - begin_);
-    auto got = co_await s->file->read(begin_ - s->base, {memory_->data(), n});
-    if (!got) co_return std::unexpected(got.error());
-    if (*got != n) co_return fail(Errc::corrupt, "a commitlog file ends too early");
-    filled_ = n;
-    stats_.log_reads++;
-    stats_.log_read_bytes += n;
-  }
-  if (walks_on && scope_ != nullptr) plan_ahead();
-  co_return Result<void>();
-}
-
-Task<Result<Bytes>> LogWalker::view(uint64_t physical, size_t bytes) {
-  if (memory_ == nullptr || physical < begin_ || physical + bytes > begin_ + filled_) {
-    std::shared_ptr<Segment> s = segments_.find(physical);
-    if (s == nullptr) co_return Bytes();
-    uint64_t end = std::min(physical + bytes, s->base + segments_.file_bytes());
-    if (memory_ == nullptr || physical < begin_ || end > begin_ + filled_)
-      CO_TRY(co_await fill(physical, end));
-  }
-  co_return Bytes(memory_->data() + (physical - begin_), filled_ - (physical - begin_));
-}
-
 Recovery::Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
                    QueueFiles& files, CheckpointFiles& checkpoint, RecoveryProgress* progress)
     : disk_(disk),
@@ -138,6 +43,8 @@ Recovery::Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitL
       files_(files),
       checkpoint_(checkpoint),
       progress_(progress) {}
+
+// ---- walking -----------------------------------------------------------------------------------------
 
 void Recovery::report() {
   if (progress_ == nullptr) return;

@@ -20,45 +20,10 @@
 #include "proto/record.h"
 #include "store/checkpoint.h"
 #include "store/commit_log.h"
-#include "store/queue_files.h"
+#include "store/log_walker.h"
+#include "store/queue_ends.h"
 
 namespace rmq::store {
-
-// A stretch of the log in memory for walking, read directly and bypassing the cache.
-class LogWalker {
- public:
-  // `ahead`: while one stretch is walked the next one is read, by a task there. It may outlive the walker,
-  // and must be joined before the log closes. Null: no reading ahead.
-  LogWalker(SegmentSet& segments, StoreStats& stats, std::shared_ptr<std::atomic<uint64_t>> live,
-            Scope* ahead = nullptr);
-  ~LogWalker();
-  LogWalker(const LogWalker&) = delete;
-  LogWalker& operator=(const LogWalker&) = delete;
-  // At least min(bytes, what is left of the file) bytes from `physical` on. The view lives until the next
-  // call. Empty: no file has that offset.
-  Task<Result<Bytes>> view(uint64_t physical, size_t bytes);
-  // The log was written over.
-  void forget() {
-    filled_ = 0;
-    ahead_.reset();
-  }
-
- private:
-  struct Ahead;
-  Task<Result<void>> fill(uint64_t physical, uint64_t end);
-  Task<void> take_ahead();
-  void plan_ahead();
-  static Task<void> read_ahead(std::shared_ptr<Segment> s, std::shared_ptr<Ahead> a);
-
-  SegmentSet& segments_;
-  StoreStats& stats_;
-  std::shared_ptr<std::atomic<uint64_t>> live_;
-  Scope* const scope_;
-  LogMemory* memory_ = nullptr;
-  uint64_t begin_ = 0;
-  size_t filled_ = 0;
-  std::shared_ptr<Ahead> ahead_;
-};
 
 class Recovery {
  public:

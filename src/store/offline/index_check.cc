@@ -123,6 +123,7 @@ Result<void> IndexChecker::load_window() {
   window_count_ = std::min(window_entries, count - number_);
   MutableBytes into{window_.get(), static_cast<size_t>(window_count_) * index_entry_bytes};
   TRY_VAR(n, open_.read(layout_.entry_at(number_), into));
+  open_.will_need(layout_.entry_at(number_ + window_count_), into.size());  // the next window
   if (n < into.size()) std::memset(into.data() + n, 0, into.size() - n);
   return {};
 }

@@ -9,8 +9,8 @@
 namespace rmq::store::offline {
 
 namespace {
-constexpr size_t window_bytes = 2u << 20;         // stays in the processor's cache while it is looked at
-constexpr uint64_t read_ahead_bytes = 16u << 20;  // asked of the kernel ahead of the window
+constexpr size_t window_bytes = 2u << 20;
+constexpr uint64_t block_bytes = 4096;
 constexpr uint64_t progress_bytes = 8u << 20;
 }  // namespace
 
@@ -84,30 +84,77 @@ Result<LogDir> list_log(const std::string& path, Findings& findings) {
 // ---- reading -----------------------------------------------------------------------------------------
 
 LogReader::LogReader(const LogDir& dir) : dir_(dir) {}
+LogReader::~LogReader() = default;
 
-Result<void> LogReader::fill(const LogFile& f, uint64_t physical, size_t bytes) {
-  if (&f != file_) {
-    TRY_VAR(opened, InFile::open(dir_.path + "/" + f.name));
-    open_ = std::move(opened);
-    file_ = &f;
-    asked_to_ = physical;
-  }
+Result<void> LogReader::open_file(const LogFile& f) {
+  if (&f == file_) return {};
+  TRY_VAR(opened, InFile::open(dir_.path + "/" + f.name));
+  open_ = std::move(opened);
+  file_ = &f;
+  return {};
+}
+
+// Up to the end of a block, where somebody may go on who reads past the cache.
+Result<void> LogReader::read_now(const LogFile& f, uint64_t physical, size_t bytes) {
   if (bytes > capacity_) {
     capacity_ = std::max(bytes, window_bytes);
     memory_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
   }
-  uint64_t at = physical - f.base;
-  size_t want = std::min<uint64_t>(capacity_, f.bytes - at);
+  const uint64_t at = physical - f.base;
+  uint64_t end = at + capacity_;
+  if (end - end % block_bytes >= at + bytes) end -= end % block_bytes;
   begin_ = physical;
   filled_ = 0;
-  TRY_VAR(n, open_.read(at, {memory_.get(), want}));
+  data_ = memory_.get();
+  TRY_VAR(n, open_.read(at, {memory_.get(), std::min(end, f.bytes) - at}));
   filled_ = n;
-  if (asked_to_ < physical + want + read_ahead_bytes / 2) {
-    asked_to_ = std::max(asked_to_, physical + want);
-    open_.will_need(asked_to_ - f.base, read_ahead_bytes);
-    asked_to_ += read_ahead_bytes;
-  }
   return {};
+}
+
+// From the window, which has what lies between `physical` and `from`, to the pieces that begin there. False:
+// they do not.
+bool LogReader::take_ahead(uint64_t from, uint64_t physical, size_t bytes) {
+  auto piece = ahead_->front();
+  if (!piece || piece->bytes.empty() || piece->begin != from) return false;
+  const size_t tail = from - physical;
+  const std::byte* const old = tail == 0 ? nullptr : data_ + (physical - begin_);
+  if (tail <= PieceReader::slack_bytes && piece->end() >= physical + bytes) {
+    std::byte* const to = piece->bytes.data() - tail;
+    if (tail != 0) std::memcpy(to, old, tail);
+    data_ = to;
+    filled_ = tail + piece->bytes.size();
+    begin_ = physical;
+    ahead_->pop();
+    return true;
+  }
+  // A long record: as many pieces as it takes, in memory of our own.
+  std::vector<std::byte> all(old, old + tail);
+  while (all.size() < bytes) {
+    piece = ahead_->front();
+    if (!piece || piece->bytes.empty() || piece->begin != physical + all.size()) return false;
+    all.insert(all.end(), piece->bytes.begin(), piece->bytes.end());
+    ahead_->pop();
+  }
+  capacity_ = all.size();
+  memory_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
+  std::memcpy(memory_.get(), all.data(), all.size());
+  data_ = memory_.get();
+  begin_ = physical;
+  filled_ = all.size();
+  return true;
+}
+
+Result<void> LogReader::fill(const LogFile& f, uint64_t physical, size_t bytes) {
+  const uint64_t end = begin_ + filled_;
+  const bool same = &f == file_ && physical >= begin_ && physical <= end;
+  const bool walks_on = filled_ != 0 && (same || physical == end);
+  const uint64_t from = same ? end : physical;
+  TRY(open_file(f));
+  if (walks_on && ahead_ == nullptr && from % block_bytes == 0 && from < f.base + f.bytes)
+    ahead_ = std::make_unique<PieceReader>(dir_, from);
+  if (walks_on && ahead_ != nullptr && take_ahead(from, physical, bytes)) return {};
+  ahead_.reset();
+  return read_now(f, physical, bytes);
 }
 
 Result<Bytes> LogReader::view(uint64_t physical, size_t bytes) {
@@ -115,7 +162,7 @@ Result<Bytes> LogReader::view(uint64_t physical, size_t bytes) {
   if (f == nullptr || physical - f->base >= f->bytes) return Bytes();
   size_t want = std::min<uint64_t>(bytes, f->base + f->bytes - physical);
   if (f != file_ || physical < begin_ || physical + want > begin_ + filled_) TRY(fill(*f, physical, want));
-  return Bytes(memory_.get() + (physical - begin_), filled_ - (physical - begin_));
+  return Bytes(data_ + (physical - begin_), filled_ - (physical - begin_));
 }
 
 uint64_t LogReader::next_data(uint64_t physical) const {

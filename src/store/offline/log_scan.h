@@ -12,6 +12,7 @@
 
 #include "proto/record.h"
 #include "store/offline/files.h"
+#include "store/offline/piece_reader.h"
 
 namespace rmq::store::offline {
 
@@ -33,10 +34,11 @@ struct LogDir {
 // Lists the files; names, sizes and gaps that are wrong go to `findings`.
 Result<LogDir> list_log(const std::string& path, Findings& findings);
 
-// A window of the log. One file is open at a time.
+// A window of the log. Whoever goes on where it ends gets what threads have read ahead.
 class LogReader {
  public:
   explicit LogReader(const LogDir& dir);
+  ~LogReader();
   // At least min(bytes, what the file still has) bytes from `physical` on; the view lives until the next
   // call. Empty: no file has that offset.
   Result<Bytes> view(uint64_t physical, size_t bytes);
@@ -45,15 +47,19 @@ class LogReader {
   uint64_t next_data(uint64_t physical) const;
 
  private:
+  Result<void> open_file(const LogFile& f);
   Result<void> fill(const LogFile& f, uint64_t physical, size_t bytes);
+  Result<void> read_now(const LogFile& f, uint64_t physical, size_t bytes);
+  bool take_ahead(uint64_t from, uint64_t physical, size_t bytes);
   const LogDir& dir_;
   const LogFile* file_ = nullptr;
   InFile open_;
   std::unique_ptr<std::byte[]> memory_;
   size_t capacity_ = 0;
+  const std::byte* data_ = nullptr;  // of begin_, in memory_ or a piece
   uint64_t begin_ = 0;
   size_t filled_ = 0;
-  uint64_t asked_to_ = 0;  // the kernel was told of everything below it
+  std::unique_ptr<PieceReader> ahead_;
 };
 
 // What stands at a place of the log.

@@ -195,7 +195,9 @@ Result<void> QueueChecker::load_window(Queue& q, int64_t offset) {
   auto file = InFile::open(path_of(q, offset));
   if (!file && file.error().code == Errc::not_found) return {};
   if (!file) return std::unexpected(file.error());
-  TRY_VAR(n, file->read(static_cast<uint64_t>(in_file) * unit_bytes, {q.window.get(), bytes}));
+  const uint64_t at = static_cast<uint64_t>(in_file) * unit_bytes;
+  TRY_VAR(n, file->read(at, {q.window.get(), bytes}));
+  file->will_need(at + bytes, bytes);  // the next window
   if (n % unit_bytes != 0) std::memset(q.window.get() + n - n % unit_bytes, 0, n % unit_bytes);
   return {};
 }
