@@ -37,6 +37,7 @@ struct ConsumeQueue {
   int64_t synced = 0;             // and on stable storage
   int64_t files_begin = -1;       // first unit of the first file; -1: no files
   int64_t files_end = -1;         // behind the last unit that the last file can hold
+  int64_t end_floor = 0;          // in rmqd.ends: it ends there or later; 0: it is not there
   int64_t touched_ns = 0;         // last unit came
   bool deleted = false;
   bool unwritten_listed = false;

@@ -70,11 +70,12 @@ MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
       options_(completed(std::move(o))),
       disk_watch_(disk, options_),
       queue_files_(disk, options_, stats_, table_),
+      queue_ends_(disk, options_, table_, queue_files_),
       checkpoint_files_(disk, options_.root),
       log_(disk, options_, stats_, *this),
       index_(disk, options_, stats_, log_),
       read_ahead_(log_, queue_files_),
-      retention_(disk, options_, stats_, log_, table_, queue_files_, index_, *this),
+      retention_(disk, options_, stats_, log_, table_, queue_files_, queue_ends_, index_, *this),
       pending_records_max_(std::max<uint64_t>(
           options_.waiting_bytes / 3 / (sizeof(PendingRecord) + hashes_per_record * 4), 256)),
       unwritten_units_max_(queue_files_.unwritten_units_max()) {}
@@ -127,7 +128,9 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   CO_TRY(co_await checkpoint_files_.lock());
   CO_TRY(co_await checkpoint_files_.load());
   CO_TRY(co_await log_.segments().load());
-  Recovery recovery(disk_, options_, stats_, log_, table_, queue_files_, checkpoint_files_, progress);
+  CO_TRY(co_await queue_ends_.load());
+  Recovery recovery(disk_, options_, stats_, log_, table_, queue_files_, queue_ends_, checkpoint_files_,
+                    progress);
   CO_TRY_VAR(out, co_await recovery.run());
   // Syncs that do not depend on each other run side by side: a file system then merges their commits.
   Result<void> marked, parents;
@@ -539,8 +542,17 @@ Task<void> MessageStore::Impl::delete_topic(std::string topic) {
   if (queues.empty()) co_return;
   deletions_++;
   deletions_running_++;
-  auto r = co_await queue_files_.delete_topic(std::move(topic), std::move(queues));
+  auto r = co_await forget_ends(queues);
+  if (r) r = co_await queue_files_.delete_topic(std::move(topic), std::move(queues));
   queues_deleted(r);
+}
+
+// Where there is no room to say it, the file goes on to know them: at worst a queue of that name that a crash
+// takes begins behind it.
+Task<Result<void>> MessageStore::Impl::forget_ends(const std::vector<QueueRef>& queues) {
+  auto r = co_await queue_ends_.forget(queues);
+  if (!r && r.error().code == Errc::no_space) r = {};
+  co_return r;
 }
 
 void MessageStore::Impl::queues_deleted(const Result<void>& r) {
@@ -565,7 +577,9 @@ Task<bool> MessageStore::Impl::drop_expired_queue(QueueName name, std::function<
   if (gone) gone();
   deletions_++;
   deletions_running_++;
-  auto r = co_await queue_files_.delete_queue(std::move(q));
+  const std::vector<QueueRef> queues{q};
+  auto r = co_await forget_ends(queues);
+  if (r) r = co_await queue_files_.delete_queue(std::move(q));
   queues_deleted(r);
   co_return r.has_value();
 }

@@ -319,13 +319,10 @@ Task<Result<void>> QueueFiles::delete_queue(QueueRef q) {
   co_return r;
 }
 
-Task<Result<void>> QueueFiles::remove_all(int64_t log_min) {
-  std::set<std::string> kept;
+Task<Result<void>> QueueFiles::remove_all() {
   for (const QueueRef& q : table_.all()) {
-    const bool expired = q->max_offset > 0 && q->last_physical_end <= log_min;
-    if (expired) kept.insert(dir_of(*q));
     forget(q->uid);
-    if (!expired) table_.detach_queue(*q);
+    table_.detach_queue(*q);
   }
   unwritten_.clear();
   unsynced_.clear();
@@ -334,20 +331,10 @@ Task<Result<void>> QueueFiles::remove_all(int64_t log_min) {
   CO_TRY_VAR(topics, co_await disk_.list(root_));
   for (const DirEntry& t : topics) {
     const std::string dir = root_ + "/" + t.name;
-    const auto from = kept.lower_bound(dir + "/");
-    if (from == kept.end() || !from->starts_with(dir + "/")) {
-      if (t.is_dir)
-        CO_TRY(co_await remove_tree(dir));
-      else
-        CO_TRY(co_await disk_.remove(dir));
-      continue;
-    }
-    CO_TRY_VAR(ids, co_await disk_.list(dir));
-    for (const DirEntry& id : ids) {
-      if (kept.contains(dir + "/" + id.name)) continue;
-      CO_TRY(co_await remove_tree(dir + "/" + id.name));
-    }
-    CO_TRY(co_await disk_.sync_dir(dir));
+    if (t.is_dir)
+      CO_TRY(co_await remove_tree(dir));
+    else
+      CO_TRY(co_await disk_.remove(dir));
   }
   CO_TRY(co_await disk_.sync_dir(root_));
   co_return co_await disk_.sync_dir(options_.root);

@@ -33,6 +33,8 @@ struct UnitBlock {
   std::vector<std::byte> units;
 };
 
+class QueueEnds;
+
 class QueueFiles {
  public:
   QueueFiles(Disk& disk, const StoreOptions& o, StoreStats& stats, QueueTable& table);
@@ -40,12 +42,11 @@ class QueueFiles {
   // --- loading
   // What all queue directories hold of records that end at or below `limit` (INT64_MAX: of all). With `cut`
   // everything above is removed from the files. Queues that make no sense are removed: the caller compares
-  // the table's sums with the checkpoint and rebuilds.
-  Task<Result<void>> load(int64_t limit, int64_t log_min, bool cut);
-  // Files and table, but queues whose units all lie below `log_min`: the log cannot say any more where they
-  // end.
-  Task<Result<void>> remove_all(int64_t log_min);
-  Task<Result<bool>> any();  // whether there is anything in the directory
+  // the table's sums with the checkpoint and rebuilds. Where a queue ends that the log has nothing of, `ends`
+  // says, if it does.
+  Task<Result<void>> load(int64_t limit, int64_t log_min, bool cut, const QueueEnds& ends);
+  Task<Result<void>> remove_all();  // files and table
+  Task<Result<bool>> any();         // whether there is anything in the directory
   Task<Result<void>> remove_queue(ConsumeQueue& q);
 
   // --- writing
@@ -75,6 +76,10 @@ class QueueFiles {
   Task<Result<void>> correct_min(ConsumeQueue& q, int64_t log_min);
   // The same, for any place in the log.
   Task<Result<void>> raise_min(ConsumeQueue& q, int64_t physical);
+  // The first offset from min_offset on whose record lies at or above `physical`; max_offset: none.
+  Task<Result<int64_t>> first_above(ConsumeQueue& q, int64_t physical) {
+    return first_in_log(q, q.min_offset, physical);
+  }
   // Where in the log the queue's first message is; INT64_MAX: it has none.
   Task<Result<int64_t>> front_physical(ConsumeQueue& q);
   void set_listener(QueueListener* l) { listener_ = l; }
@@ -129,6 +134,7 @@ class QueueFiles {
   Task<Result<void>> tidy(const std::vector<Listed>& all);
   Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
   Task<Result<void>> trim_disorder(ConsumeQueue& q, int64_t log_min, bool& trimmed);
+  bool ends_otherwise(const ConsumeQueue& q, const Listed& l) const;
   Task<Result<int64_t>> count_below(ConsumeQueue& q, int64_t file_first, int64_t limit, Peek& p);
   Task<Result<QueueUnit>> read_unit(ConsumeQueue& q, int64_t offset, Peek& p);
   Task<Result<int64_t>> skip_blanks(ConsumeQueue& q, int64_t from, int64_t to, QueueUnit& u);

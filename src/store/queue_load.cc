@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "store/queue_files.h"
+#include "store/queue_ends.h"
 #include "store/segments.h"
 
 namespace rmq::store {
@@ -14,6 +14,7 @@ struct QueueFiles::Listed {
   int64_t limit;
   int64_t log_min;
   bool cut;
+  const QueueEnds& ends;
   bool removed = false;  // it held no queue
 };
 
@@ -114,8 +115,18 @@ Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int6
   co_return Result<void>();
 }
 
-// The end of a queue that the log has nothing of is known from its file alone, and a crash may have left
-// anything in what was not synced: units count as long as they are in order and below the log.
+// rmqd.ends says where the queue ends, and its files say something else.
+bool QueueFiles::ends_otherwise(const ConsumeQueue& q, const Listed& l) const {
+  const int64_t end = l.ends.end_of(l.topic, l.id);
+  const bool expired = q.max_offset == 0 || q.last_physical_end <= l.log_min;
+  if (end == 0 || !expired || l.ends.log_begin() > l.log_min) return false;
+  // A log that lost files without us: its queues may have had more than we know.
+  return l.ends.log_begin() == l.log_min ? q.max_offset != end : q.max_offset < end;
+}
+
+// Where a queue ends that the log has nothing of and rmqd.ends does not know (RocketMQ's, or of a time before
+// that file) only its files say, and a crash may have left anything in what was not synced: units count as
+// long as they are in order and below the log.
 Task<Result<void>> QueueFiles::trim_disorder(ConsumeQueue& q, int64_t log_min, bool& trimmed) {
   constexpr int64_t unsynced_units_max = 65'536;
   Peek peek;
@@ -158,8 +169,18 @@ Task<Result<void>> QueueFiles::load_queue(Listed& l) {
     files.push_back(first);
   }
   if (sane && !files.empty()) CO_TRY(co_await find_ends(q, files, l));
+  if (ends_otherwise(q, l)) {
+    const int64_t end = l.ends.end_of(l.topic, l.id);
+    forget(q.uid);
+    q.max_offset = q.written = 0;
+    q.files_begin = q.files_end = -1;
+    table_.start_at(q, end);
+    l.removed = true;
+    co_return co_await remove_tree(dir);
+  }
   bool cut = l.cut;
-  if (q.max_offset > 0 && q.last_physical_end <= l.log_min) CO_TRY(co_await trim_disorder(q, l.log_min, cut));
+  const bool unsure = q.max_offset > 0 && q.last_physical_end <= l.log_min;
+  if (unsure && l.ends.end_of(l.topic, l.id) == 0) CO_TRY(co_await trim_disorder(q, l.log_min, cut));
   if (!sane || files.empty() || q.max_offset == 0) {
     forget(q.uid);
     table_.detach_queue(q);
@@ -194,7 +215,7 @@ Task<Result<void>> QueueFiles::tidy(const std::vector<Listed>& all) {
   co_return Result<void>();
 }
 
-Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut) {
+Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut, const QueueEnds& ends) {
   CO_TRY(co_await disk_.make_dirs(root_));
   CO_TRY_VAR(topics, co_await disk_.list(root_));
   std::vector<Listed> all;
@@ -204,7 +225,7 @@ Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut) {
     if (ids.empty()) CO_TRY(co_await disk_.remove(root_ + "/" + t.name));
     int32_t id = 0;
     for (auto& e : ids)
-      if (e.is_dir && parse_queue_id(e.name, id)) all.push_back({t.name, id, limit, log_min, cut});
+      if (e.is_dir && parse_queue_id(e.name, id)) all.push_back({t.name, id, limit, log_min, cut, ends});
   }
   Result<void> result;
   size_t next = 0;

@@ -32,7 +32,8 @@ bool misses_sector(Bytes record, std::string_view part, uint64_t physical) {
 }  // namespace
 
 Recovery::Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
-                   QueueFiles& files, CheckpointFiles& checkpoint, RecoveryProgress* progress)
+                   QueueFiles& files, QueueEnds& ends, CheckpointFiles& checkpoint,
+                   RecoveryProgress* progress)
     : disk_(disk),
       options_(o),
       root_(o.root),
@@ -41,6 +42,7 @@ Recovery::Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitL
       log_(log),
       table_(table),
       files_(files),
+      ends_(ends),
       checkpoint_(checkpoint),
       progress_(progress) {}
 
@@ -181,27 +183,50 @@ Task<Result<void>> Recovery::walk(LogWalker& w) {
 
 // ---- the queues --------------------------------------------------------------------------------------
 
+// Queues that rmqd.ends knows begin where they ended. In a rebuild only when the walk is over: until then
+// what the log has of a queue counts.
+void Recovery::apply_ends() {
+  for (const auto& [queue, end] : ends_.known()) {
+    ConsumeQueue& q = table_.get_or_create(queue.first, queue.second);
+    if (q.max_offset == 0 && q.files_begin < 0) table_.start_at(q, end);
+    // What came before was damaged.
+    const bool fill = quarantined_ && q.max_offset < end && end - q.max_offset <= gap_units_max;
+    while (fill && q.max_offset < end) table_.push(q, {0, blank_unit_size, 0});
+    if (fill) {
+      q.next_offset = q.max_offset;
+      files_.note_unwritten(q);
+    }
+    q.end_floor = end;
+  }
+}
+
 Task<Result<void>> Recovery::rebuild_all() {
   rebuilding_ = true;
   rebuild_wanted_ = false;
   stats_.recovery.queues_rebuilt = true;
   from_ = pos_ = log_.segments().first_base();
   stats_.recovery.records = 0;
-  CO_TRY(co_await files_.remove_all(static_cast<int64_t>(from_)));
+  const auto log_min = static_cast<int64_t>(from_);
+  CO_TRY(co_await ends_.learn(log_min));  // before the files go that know it
+  CO_TRY(co_await files_.remove_all());
   if (own_ == nullptr) co_return Result<void>();
   // The old checkpoint must not vouch for units that are made again and not safe yet.
   OwnCheckpoint c = *own_;
   c.clean = false;
   c.queues_durable = static_cast<int64_t>(from_);
-  c.queue_count = table_.used_queue_count();
-  c.queue_units = table_.units_total();
+  c.queue_count = c.queue_units = 0;
+  if (ends_.log_begin() <= log_min) {
+    c.queue_count = ends_.known().size();
+    for (const auto& [queue, end] : ends_.known()) c.queue_units += static_cast<uint64_t>(end);
+  }
   co_return co_await checkpoint_.save(c, checkpoint_.java().value_or(JavaCheckpoint{}));
 }
 
 Task<Result<void>> Recovery::load_own() {
   int64_t log_min = static_cast<int64_t>(log_.segments().first_base());
   from_ = static_cast<uint64_t>(own_->queues_durable);
-  CO_TRY(co_await files_.load(own_->queues_durable, log_min, !clean_));
+  CO_TRY(co_await files_.load(own_->queues_durable, log_min, !clean_, ends_));
+  if (ends_.log_begin() <= log_min) apply_ends();
   bool same = table_.used_queue_count() == own_->queue_count && table_.units_total() == own_->queue_units;
   if (!same) co_return co_await rebuild_all();
   last_store_ms_ = own_->store_timestamp_ms;
@@ -211,7 +236,7 @@ Task<Result<void>> Recovery::load_own() {
 // RocketMQ stopped in order: every record has its unit, so the newest one of all ends the log.
 Task<Result<void>> Recovery::load_java() {
   SegmentSet& segments = log_.segments();
-  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false));
+  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false, ends_));
   int64_t end = 0;
   for (const QueueRef& q : table_.all()) end = std::max(end, q->last_physical_end);
   from_ = static_cast<uint64_t>(end);
@@ -234,7 +259,7 @@ Task<Result<void>> Recovery::load_queues() {
     co_return co_await load_java();
   }
   // Only for queues of which the log has nothing any more.
-  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false));
+  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false, ends_));
   co_return co_await rebuild_all();
 }
 
@@ -391,7 +416,8 @@ Task<Result<Recovery::Outcome>> Recovery::recover() {
       co_return fail(Errc::corrupt, "there are no commitlog files, but the checkpoint knows of some");
     stats_.recovery.clean = true;
     CO_TRY_VAR(queues, co_await files_.any());
-    if (queues) CO_TRY(co_await files_.remove_all(0));
+    if (queues) CO_TRY(co_await files_.remove_all());
+    CO_TRY(co_await ends_.clear());
     co_return out;
   }
   CO_TRY(co_await load_queues());
@@ -406,6 +432,10 @@ Task<Result<Recovery::Outcome>> Recovery::recover() {
     CO_TRY_VAR(ended, co_await finish_tail(w));
     done = ended;
   }
+  // A store that RocketMQ or an older rmqd wrote.
+  CO_TRY(co_await ends_.learn(static_cast<int64_t>(segments.first_base())));
+  apply_ends();
+  ends_.forget_known();
   stats_.recovery.scanned_from = static_cast<int64_t>(from_);
   stats_.recovery.scanned_to = static_cast<int64_t>(pos_);
   out.end = pos_;

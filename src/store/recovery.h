@@ -28,7 +28,7 @@ namespace rmq::store {
 class Recovery {
  public:
   Recovery(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
-           QueueFiles& files, CheckpointFiles& checkpoint, RecoveryProgress* progress);
+           QueueFiles& files, QueueEnds& ends, CheckpointFiles& checkpoint, RecoveryProgress* progress);
 
   struct Outcome {
     uint64_t end = 0;  // the log's
@@ -43,6 +43,7 @@ class Recovery {
   Task<Result<void>> load_own();
   Task<Result<void>> load_java();
   Task<Result<void>> rebuild_all();
+  void apply_ends();
   Task<Result<void>> walk(LogWalker& w);
   // One position: moves pos_ on, or says that no record is there.
   Task<Result<bool>> step(LogWalker& w);
@@ -78,6 +79,7 @@ class Recovery {
   CommitLog& log_;
   QueueTable& table_;
   QueueFiles& files_;
+  QueueEnds& ends_;
   CheckpointFiles& checkpoint_;
   RecoveryProgress* progress_;
   const OwnCheckpoint* own_ = nullptr;  // fits the log

@@ -15,7 +15,7 @@ constexpr int64_t same_jump_ms = 60'000;  // a clock that is this much further o
 RetentionOwner::~RetentionOwner() = default;
 
 Retention::Retention(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
-                     QueueFiles& queues, IndexService& index, RetentionOwner& owner)
+                     QueueFiles& queues, QueueEnds& ends, IndexService& index, RetentionOwner& owner)
     : disk_(disk),
       options_(o),
       rules_(o.retention),
@@ -23,6 +23,7 @@ Retention::Retention(Disk& disk, const StoreOptions& o, StoreStats& stats, Commi
       log_(log),
       table_(table),
       queues_(queues),
+      ends_(ends),
       index_(index),
       owner_(owner) {}
 
@@ -179,11 +180,23 @@ Task<void> Retention::delete_unneeded() {
 Task<bool> Retention::delete_front(DeleteReason why, int64_t age_ms) {
   SegmentSet& files = log_.segments();
   const std::string path = files.path_of_front();
+  // One that a failure left half done is out of the set already.
+  const uint64_t log_min = files.first_base() + (files.removing() ? 0 : files.file_bytes());
+  auto told = co_await ends_.log_will_begin_at(static_cast<int64_t>(log_min),
+                                               static_cast<int64_t>(owner_.deletable_below()));
+  // Without room: what the file gives back is the room for it.
+  const bool later = !told && told.error().code == Errc::no_space;
+  if (!told && !later) {
+    failed(path, told.error());
+    co_return false;
+  }
   auto r = co_await files.remove_front(rules_.destroy_forcibly_ms * ns_per_ms, stop_);
   if (!r) {
     failed(path, r.error());
     co_return false;
   }
+  if (later) told = co_await ends_.save();
+  if (!told) failed(path, told.error());
   stats_.log_files_deleted++;
   if (listener_ != nullptr) listener_->on_file_deleted({path, files.file_bytes(), age_ms, why});
   co_return true;

@@ -10,9 +10,10 @@
 // opened and the monotonic clock has counted since (or the wall clock, when that is behind), and it is at
 // least as old as this run. What only the wall clock calls old is held back and reported.
 //
-// Crashes. The log goes first, one file at a time, each unlink durable before the next. Queues and index are
-// judged by the log's new beginning; a start does the same from what it finds, so it does not matter how far
-// this came. All of it runs on the store's loop beside everything else; unlinks and statvfs run on threads.
+// Crashes. The ends of queues that lose their last message are written first (queue_ends.h); then the log
+// goes, one file at a time, each unlink durable before the next. Queues and index are judged by the log's new
+// beginning; a start does the same from what it finds, so it does not matter how far this came. All of it
+// runs on the store's loop beside everything else; unlinks and statvfs run on threads.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,7 @@
 
 #include "store/commit_log.h"
 #include "store/index_service.h"
-#include "store/queue_files.h"
+#include "store/queue_ends.h"
 #include "uring/sync.h"
 
 namespace rmq::store {
@@ -37,7 +38,7 @@ class RetentionOwner {
 class Retention {
  public:
   Retention(Disk& disk, const StoreOptions& o, StoreStats& stats, CommitLog& log, QueueTable& table,
-            QueueFiles& queues, IndexService& index, RetentionOwner& owner);
+            QueueFiles& queues, QueueEnds& ends, IndexService& index, RetentionOwner& owner);
 
   void start(Scope& tasks);  // when the store opens
   void stop();               // the task ends soon
@@ -81,6 +82,7 @@ class Retention {
   CommitLog& log_;
   QueueTable& table_;
   QueueFiles& queues_;
+  QueueEnds& ends_;
   IndexService& index_;
   RetentionOwner& owner_;
   FailureListener* listener_ = nullptr;

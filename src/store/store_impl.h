@@ -15,7 +15,7 @@
 #include "store/index_query.h"
 #include "store/index_service.h"
 #include "store/message_store.h"
-#include "store/queue_files.h"
+#include "store/queue_ends.h"
 #include "store/read_ahead.h"
 #include "store/retention.h"
 
@@ -105,6 +105,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   Task<void> delete_topic(std::string topic);
   bool is_expired(const ConsumeQueue& q);
   Task<bool> drop_expired_queue(QueueName name, std::function<void()> gone);
+  Task<Result<void>> forget_ends(const std::vector<QueueRef>& queues);
   void queues_deleted(const Result<void>& r);
   Task<void> shutdown();
 
@@ -148,6 +149,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   DiskWatch disk_watch_;
   QueueTable table_;
   QueueFiles queue_files_;
+  QueueEnds queue_ends_;
   CheckpointFiles checkpoint_files_;
   CommitLog log_;
   IndexService index_;

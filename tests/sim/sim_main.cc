@@ -89,8 +89,11 @@ int run_points(PointCase c, std::optional<uint64_t> only) {
     failed += !report(check_point(c), command_of(c));
     if (only) break;
   }
-  std::printf("%llu points, %llu failed\n", static_cast<unsigned long long>(only ? 1 : points + 1),
+  std::printf("%llu points, %llu failed", static_cast<unsigned long long>(only ? 1 : points + 1),
               static_cast<unsigned long long>(failed));
+  if (c.deletes)
+    std::printf("; retention takes %llu files of the log", static_cast<unsigned long long>(count_deleted(c)));
+  std::printf("\n");
   return failed != 0;
 }
 

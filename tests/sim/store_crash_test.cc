@@ -45,7 +45,7 @@ TEST(Deletes, EveryPointSyncFlush) {
   every_point(FlushDiskType::SYNC_FLUSH, 4, true);
 }
 TEST(Deletes, EveryPointAsyncFlush) {
-  every_point(FlushDiskType::ASYNC_FLUSH, 5, true);
+  every_point(FlushDiskType::ASYNC_FLUSH, 7, true);
 }
 
 // The oracle sees what it must: a disk that lies about stable storage loses acknowledged messages.

@@ -316,10 +316,29 @@ class LogWalk {
 
 }  // namespace
 
+namespace {
+void check_ends(const Model& model, const Dump& dump, Errors& errors) {
+  auto ends = model.ends;
+  for (const Message& m : model.messages) {
+    if (m.gone || !m.acknowledged || m.queue_offset < 0 || !m.has_unit() || !promises_hold(model)) continue;
+    int64_t& end = ends[{m.topic, m.queue_id}];
+    end = std::max(end, m.queue_offset + 1);
+  }
+  for (const QueueDump& q : dump.queues) {
+    auto it = ends.find({q.topic, q.queue_id});
+    if (it != ends.end() && it->second <= q.max_offset) ends.erase(it);
+  }
+  for (const auto& [queue, end] : ends)
+    errors.push_back("offsets of queue " + queue.first + " " + std::to_string(queue.second) +
+                     " go back: it ended at " + std::to_string(end));
+}
+}  // namespace
+
 void check_recovered(const Model& model, const Dump& dump, Errors& errors) {
   LogWalk walk(model, dump, errors);
   walk.walk();
   walk.check_queues();
+  check_ends(model, dump, errors);
   if (dump.max_physical < model.flushed_floor)
     errors.push_back("the log ends at " + std::to_string(dump.max_physical) + ", flushed was up to " +
                      std::to_string(model.flushed_floor));
@@ -393,6 +412,8 @@ void Model::settle(const Dump& dump) {
     }
     pos += v->size;
   }
+  ends.clear();
+  for (const QueueDump& q : dump.queues) ends[{q.topic, q.queue_id}] = q.max_offset;
   flushed_floor = dump.max_physical;
   since = Since::nothing;
   garbage = false;

@@ -11,12 +11,15 @@
 // - The log holds messages in the order of the calls, each once, nothing that was never put, and nothing
 //   that an earlier recovery had already found missing.
 // - Retention may have taken files from the log's front, whose messages are older than fileReservedTime.
+// - The offsets of a queue never begin again: it ends where it ended when the store was last open, or later,
+//   also when the log has nothing of it any more.
 // - Each ConsumeQueue has exactly the units that the log implies, dense from its first offset, and a pull
 //   from there gives the log's bytes.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -79,8 +82,9 @@ struct Model {
 
   SimRandom random;
   uint64_t seed;
-  std::deque<Message> messages;  // by id
-  int64_t flushed_floor = 0;     // the store said: on stable storage below this
+  std::deque<Message> messages;                             // by id
+  std::map<std::pair<std::string, int32_t>, int64_t> ends;  // of queues, as they were seen
+  int64_t flushed_floor = 0;                                // the store said: on stable storage below this
   bool sync_flush = true;
   Since since = Since::nothing;
   bool garbage = false;  // since then: unsynced blocks may hold anything

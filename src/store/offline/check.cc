@@ -40,6 +40,7 @@ class StoreCheck final : public LogVisitor {
   void judge_hole(const Hole& h);
   void check_end(const LogEnd& end);
   void check_checkpoints();
+  Result<void> read_ends();
   bool own_fits() const;
 
   const CheckOptions& o_;
@@ -80,6 +81,18 @@ Result<void> StoreCheck::read_own() {
   else if (broken != 0)
     f.note(Kind::checkpoint, "rmqd.checkpoint", -1,
            "one of its two slots is not whole; the other one counts");
+  return {};
+}
+
+Result<void> StoreCheck::read_ends() {
+  auto text = read_small_file(o_.root + "/rmqd.ends", 1u << 30);
+  if (!text && text.error().code == Errc::not_found) return {};
+  if (!text) return std::unexpected(text.error());
+  auto ends = decode_queue_ends(as_bytes(*text));
+  if (ends)
+    queues_.set_ends(*ends);
+  else
+    report_.findings.damage(Kind::checkpoint, "rmqd.ends", -1, "it is not whole");
   return {};
 }
 
@@ -277,6 +290,7 @@ Result<CheckReport> StoreCheck::run() {
   TRY(check_configs());
   TRY(queues_.list());
   queues_.begin(truth());
+  TRY(read_ends());
   TRY(index_.list(report_.stopped, o_.index_layout, static_cast<int64_t>(log_.first_base())));
   report_.log_files = log_.files.size();
   report_.log_file_bytes = log_.file_bytes;

@@ -421,6 +421,10 @@ void QueueChecker::judge_missing(Queue& q, bool forgiven) {
   findings_.damage(Kind::unit_missing, name_of_queue(q), q.first_missing_at, what);
 }
 
+void QueueChecker::set_ends(const QueueEndsFile& ends) {
+  if (ends.log_begin <= truth_.log_min) ends_ = ends.queues;
+}
+
 bool QueueChecker::sums_fit(const OwnCheckpoint& own) const {
   uint64_t count = 0, units = 0;
   for (auto& [name, t] : topics_) {
@@ -428,6 +432,16 @@ bool QueueChecker::sums_fit(const OwnCheckpoint& own) const {
       if (q->below > 0) count++;
       units += static_cast<uint64_t>(q->below);
     }
+  }
+  // Queues that have no files (any more).
+  for (const QueueEnd& e : ends_) {
+    auto it = topics_.find(e.topic);
+    const bool in_files =
+        it != topics_.end() && std::any_of(it->second->queues.begin(), it->second->queues.end(),
+                                           [&](auto& q) { return q->id == e.queue_id && q->below > 0; });
+    if (in_files) continue;
+    count++;
+    units += static_cast<uint64_t>(e.offset);
   }
   return count == own.queue_count && units == own.queue_units;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "proto/record.h"
+#include "store/ends_format.h"
 #include "store/format.h"
 #include "store/offline/files.h"
 
@@ -52,6 +53,8 @@ class QueueChecker {
   void begin(const QueueTruth& truth) { truth_ = truth; }
   Result<void> on_record(const proto::RecordView& r);
   void on_hole(uint64_t begin, uint64_t end) { holes_.push_back({begin, end}); }
+  // What rmqd.ends says; of no use for a log that begins earlier than it was written for.
+  void set_ends(const QueueEndsFile& ends);
   // After the last record. `sums`: what rmqd's checkpoint says of the queues, null: nothing usable. `exists`:
   // whether topics.json has a topic; null: not known.
   Result<void> finish(uint64_t log_end, const OwnCheckpoint* sums, bool (*exists)(void*, std::string_view),
@@ -98,6 +101,7 @@ class QueueChecker {
   std::unordered_map<std::string_view, std::unique_ptr<Topic>> topics_;  // keys are the topics' own names
   Topic* last_ = nullptr;
   std::vector<Range> holes_;
+  std::vector<QueueEnd> ends_;
   int64_t file_units_ = 0;
   int64_t window_units_ = 0;
   int64_t may_miss_from_ = INT64_MAX;  // physical offset: the first record that may have no unit

@@ -68,7 +68,7 @@ TEST(ManyQueues, CutAfterACrash) {
 
 TEST(ManyQueues, AFailedSyncOfAllStopsTheStore) {
   Machine m;
-  m.options.checkpoint_interval_ms = 100;
+  m.options.checkpoint_interval_ms = 1000;
   m.plan.faults.push_back(
       {.kind = sim::FaultKind::io_error, .op = sim::OpKind::sync, .path_part = "consumequeue"});
   m.run([](Ctx& c) -> Task<void> {
