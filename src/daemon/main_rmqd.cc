@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t open_files_min = 4096;
 constexpr int64_t status_interval_ns = 10 * ns_per_s;
-constexpr uint64_t more_start_time_us = 60'000'000;  // asked of systemd with each step of the recovery
+constexpr int64_t more_start_time_ns = 60 * ns_per_s;  // asked of systemd with each step of the recovery
 
 struct Environment {
   const CommandLine& line;
@@ -35,7 +35,7 @@ class ShownProgress : public store::RecoveryProgress {
   void on_progress(int per_cent, int64_t physical_offset) override {
     std::string text = "Recovering the store: " + std::to_string(per_cent) + " %, at offset " +
                        std::to_string(physical_offset);
-    notify_starting(text, more_start_time_us);
+    notify_more_time(text, more_start_time_ns);
     log(LogLevel::info, text);
   }
   void on_damage(int64_t at, int64_t next_valid) override {
@@ -179,15 +179,36 @@ Task<std::unique_ptr<store::MessageStore>> open_store(const Environment& e, int&
   co_return nullptr;
 }
 
-Task<bool> listen_at(Server& server, const std::string& host, int64_t port, int& code) {
-  auto listening = co_await server.listen(host, static_cast<uint16_t>(port));
-  if (listening) co_return true;
+void log_port_taken(const std::string& host, int64_t port, const Error& why) {
   log(LogLevel::error, ids::start_failed,
       "cannot listen at " + host + ":" + std::to_string(port) +
           ": is another broker or name server running there?",
-      {{"REASON", to_string(listening.error())}});
+      {{"REASON", to_string(why)}});
+}
+
+Task<bool> listen_at(Server& server, const std::string& host, int64_t port, int& code) {
+  auto listening = co_await server.listen(host, static_cast<uint16_t>(port));
+  if (listening) co_return true;
+  log_port_taken(host, port, listening.error());
   code = exit_code::failure;
   co_return false;
+}
+
+// Opening the store may take long: that somebody else has a port is said before. Nobody keeps it until we
+// listen ourselves; whoever connects meanwhile is refused.
+Task<bool> ports_are_free(const Environment& e, int& code) {
+  std::vector<int64_t> ports{e.config.listenPort, e.config.listenPort - 2};
+  if (e.line.standalone) ports.push_back(e.config.namesrvListenPort);
+  for (int64_t port : ports) {
+    auto listening = co_await e.net.listen(e.config.bindAddress, static_cast<uint16_t>(port));
+    if (!listening) {
+      log_port_taken(e.config.bindAddress, port, listening.error());
+      code = exit_code::failure;
+      co_return false;
+    }
+    co_await (*listening)->closed();
+  }
+  co_return true;
 }
 
 // The name server of --standalone.
@@ -225,7 +246,36 @@ Task<bool> start_broker(broker::Broker& b, Server& main_port, Server& vip_port, 
   co_return good;
 }
 
-Task<void> serve(const Environment& e, store::MessageStore& store, Event& stop, int& code) {
+// What a stop is at, for whoever waits for it.
+struct Stopping {
+  explicit Stopping(const store::MessageStore& s) : store(s) {}
+  const store::MessageStore& store;
+  std::string step = "closing connections";
+  Event done;
+  Scope scope;
+  std::string text() const {
+    std::string t = "Stopping: " + step;
+    const uint64_t units = store.stats().unwritten_units;
+    if (units != 0) t += ", " + std::to_string(units) + " units of ConsumeQueues to write";
+    return t;
+  }
+};
+
+Task<void> stop_serving(broker::Broker& b, Server& main_port, Server& vip_port, Server& names,
+                        Stopping& stopping) {
+  main_port.stop_accepting();
+  vip_port.stop_accepting();
+  co_await b.stop();
+  co_await main_port.stop();
+  co_await vip_port.stop();
+  co_await names.stop();
+  stopping.step = "saving offsets";
+  co_await b.save_all();
+  stopping.step = "closing the store";
+}
+
+Task<void> serve(const Environment& e, store::MessageStore& store, Stopping& stopping, int& code) {
+  Event stop;
   Signals signals(e.ring);
   StopOnFailure on_failure(stop);
   store.set_failure_listener(&on_failure);
@@ -249,28 +299,30 @@ Task<void> serve(const Environment& e, store::MessageStore& store, Event& stop, 
     scope.spawn(show_status(main_port, b, stop));
     co_await stop.wait();
     notify_stopping();
+    stopping.scope.spawn(extend_stop([&stopping] { return stopping.text(); }, stopping.done));
   }
   stop.set();
-  main_port.stop_accepting();
-  vip_port.stop_accepting();
-  co_await b.stop();
-  co_await main_port.stop();
-  co_await vip_port.stop();
-  co_await own.server.stop();
-  co_await b.save_all();
+  co_await stop_serving(b, main_port, vip_port, own.server, stopping);
   signals.close();
   co_await scope.join();
   store.set_failure_listener(nullptr);
   if (on_failure.failed) code = exit_code::io_error;
 }
 
-Task<void> run(Environment e, int& code) {
+Task<void> run_store(const Environment& e, int& code) {
   auto store = co_await open_store(e, code);
   if (!store) co_return;
-  Event stop;
-  co_await serve(e, *store, stop, code);
+  Stopping stopping(*store);
+  co_await serve(e, *store, stopping, code);
   co_await store->shutdown();
+  stopping.done.set();
+  co_await stopping.scope.join();
   log(LogLevel::notice, ids::broker_stopped, "broker has stopped", {{"BROKER", e.config.brokerName}});
+}
+
+Task<void> run(Environment e, int& code) {
+  bool free = co_await ports_are_free(e, code);
+  if (free) co_await run_store(e, code);
 }
 
 int start(const CommandLine& line, BrokerConfig& config) {

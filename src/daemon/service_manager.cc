@@ -82,8 +82,18 @@ void notify_status(std::string_view status) {
 void notify_stopping() {
   notify("STOPPING=1\nSTATUS=Stopping");
 }
-void notify_starting(std::string_view status, uint64_t more_time_us) {
-  notify("EXTEND_TIMEOUT_USEC=" + std::to_string(more_time_us) + "\nSTATUS=" + std::string(status));
+void notify_more_time(std::string_view status, int64_t more_time_ns) {
+  notify("EXTEND_TIMEOUT_USEC=" + std::to_string(more_time_ns / ns_per_us) +
+         "\nSTATUS=" + std::string(status));
+}
+
+Task<void> extend_stop(std::function<std::string()> what, Event& stopped) {
+  constexpr int64_t interval_ns = 5 * ns_per_s, more_time_ns = 60 * ns_per_s;
+  for (;;) {
+    bool done = co_await stopped.wait_for(interval_ns);
+    if (done) co_return;
+    notify_more_time(what(), more_time_ns);
+  }
 }
 
 Task<void> feed_watchdog(Event& stop) {

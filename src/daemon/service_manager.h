@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +46,12 @@ void report_config_errors(const std::vector<std::string>& errors);
 void notify_ready(std::string_view status);
 void notify_status(std::string_view status);
 void notify_stopping();
-// While recovering: more time to start (microseconds from now), with a status text.
-void notify_starting(std::string_view status, uint64_t more_time_us);
+// More time to start or stop (from now), with a status text.
+void notify_more_time(std::string_view status, int64_t more_time_ns);
+
+// A stop that takes long: says each few seconds what it is at, and asks the service manager for more time,
+// until `stopped`. `what` gives the text; it runs on the loop that stops, so a loop that hangs gets no time.
+Task<void> extend_stop(std::function<std::string()> what, Event& stopped);
 
 // Feeds the watchdog of systemd at half its interval until `stop`; it runs on the ring that it vouches for.
 Task<void> feed_watchdog(Event& stop);
