@@ -156,6 +156,11 @@ void QueueChecker::find_file_size() {
 void QueueChecker::check_files(Queue& q) {
   uint64_t full = static_cast<uint64_t>(file_units_) * unit_bytes;
   uint64_t expected = 0;
+  if (!q.files.empty() && q.files.back().bytes == 0) {
+    findings_.note(Kind::queue_file, name_of_queue(q) + "/" + q.files.back().name, -1,
+                   "it is empty: a broker was stopped while it made the file");
+    q.files.pop_back();
+  }
   for (size_t i = 0; i < q.files.size(); i++) {
     const Entry& e = q.files[i];
     uint64_t at = 0;
