@@ -19,7 +19,7 @@ struct PopAsk {
   int64_t invisible_ms = 60'000, poll_ms = 0;
   bool order = false;
   std::string attempt{};
-  std::string tags = "*";
+  std::string expression = "*", type = "TAG";
   int32_t init_mode = 0;
 };
 
@@ -36,7 +36,7 @@ inline std::string pop_frame(int32_t opaque, const PopAsk& p, int64_t now_ms) {
                     born = std::to_string(now_ms), mode = std::to_string(p.init_mode);
   const sim::Ext ext({"consumerGroup", p.group}, {"topic", p.topic}, {"queueId", queue}, {"maxMsgNums", most},
                      {"invisibleTime", invisible}, {"pollTime", poll}, {"bornTime", born}, {"initMode", mode},
-                     {"expType", "TAG"}, {"exp", p.tags}, {"order", p.order ? "true" : "false"},
+                     {"expType", p.type}, {"exp", p.expression}, {"order", p.order ? "true" : "false"},
                      {"attemptId", p.attempt});
   return sim::request_frame(static_cast<int32_t>(RequestCode::POP_MESSAGE), opaque, ext);
 }

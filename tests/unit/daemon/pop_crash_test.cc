@@ -285,7 +285,8 @@ void at_every_point(Life first, const char* what) {
 TEST(PopCrash, AtEveryPoint) {
   Life life;
   life.config = small_config();
-  life.sends = 8;
+  life.sends = 5;
+  life.last_ms = 3500;
   at_every_point(life, "sync flush,");
 }
 
@@ -295,14 +296,15 @@ TEST(PopCrash, AtEveryPointAsyncFlush) {
   life.config = small_config();
   life.config.flushDiskType = "ASYNC_FLUSH";
   life.exact = false;
-  life.sends = 8;
+  life.sends = 5;
+  life.last_ms = 3500;
   at_every_point(life, "async flush,");
 }
 
 TEST(PopCrash, RandomLives) {
   log_set_level(LogLevel::error);
   const char* wanted = std::getenv("RMQ_SIM_SEEDS");
-  const uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 60;
+  const uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 30;
   int failures = 0, again = 0;
   for (uint64_t seed = 1; seed <= seeds && failures < 3; seed++) {
     sim::SimRandom random(seed);

@@ -13,7 +13,46 @@ PopService::PopService(Broker& broker, Disk& disk, std::string path, Durability 
                        OffsetManager& offsets)
     : table(disk, std::move(path), durability, offsets), broker_(broker), java_(broker) {}
 
+namespace {
+
+// A queue that the loss of power has cut (ASYNC_FLUSH): what was popped behind its end is gone, and what
+// comes there now is something else.
+void end_at(PopTable& table, PopQueue& q, int64_t max) {
+  std::vector<std::pair<PopCheckpoint::Key, uint32_t>> gone;
+  for (const auto& [key, c] : q.checkpoints) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < c.count; i++)
+      if (key.first + c.place(i) >= max) bits |= 1u << i;
+    if (bits != 0) gone.emplace_back(key, bits);
+  }
+  for (const auto& [key, bits] : gone) table.acknowledge(q, key, bits);
+  if (q.order) {
+    q.order.reset();
+    q.next = std::min(q.next, max);
+    return table.order_changed(q);
+  }
+  table.move_to(q, std::min(q.next, max));
+}
+
+void look_for_cut_queues(Broker& b) {
+  const proto::ConsumerOffsetWrapper all = b.offsets.snapshot();
+  for (const auto& [key, queues] : all.offset_table) {
+    const size_t at = key.find('@');
+    if (at == std::string::npos) continue;
+    const std::string_view topic = std::string_view(key).substr(0, at);
+    const std::string_view group = std::string_view(key).substr(at + 1);
+    for (const auto& [queue_id, offset] : queues) {
+      PopTable::QueuePointer q = b.pop.table.find(group, topic, queue_id);
+      const int64_t max = b.store.max_offset(topic, queue_id);
+      if (q && (q->next > max || (q->order && q->order->end > max))) end_at(b.pop.table, *q, max);
+    }
+  }
+}
+
+}  // namespace
+
 void PopService::start(Scope& scope) {
+  if (!table.empty()) look_for_cut_queues(broker_);
   scope.spawn(run());
   java_.start(scope);
 }
