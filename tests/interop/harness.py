@@ -105,6 +105,7 @@ def command(target, role, directory, ns_port, broker_port, extra=()):
     if target == 'rmqd':
         if role == 'namesrv':
             return [binary('rmq-namesrvd', 'RMQ_NAMESRVD'), '-o', 'listenPort=%d' % ns_port,
+                    '-o', 'orderMessageEnable=true',
                     '-o', 'bindAddress=127.0.0.1', '-o', 'kvConfigPath=' + directory + '/kvConfig.json']
         if role == 'all':
             head, where = ['--standalone'], ['namesrvListenPort=%d' % ns_port]
@@ -114,7 +115,7 @@ def command(target, role, directory, ns_port, broker_port, extra=()):
         return [binary('rmqd', 'RMQD')] + head + options
     conf = os.path.join(directory, role + '.conf')
     if role == 'namesrv':
-        lines = ['listenPort=%d' % ns_port, 'bindAddress=127.0.0.1']
+        lines = ['listenPort=%d' % ns_port, 'bindAddress=127.0.0.1', 'orderMessageEnable=true']
         main, heap = 'namesrv.NamesrvStartup', '256m'
     else:
         # On a busy machine the reference refuses sends that waited 200 ms; that is not the matter here.

@@ -124,7 +124,7 @@ def go(place):
     return run_checks(place, go_client() + [place.namesrv, place.broker], 1200)
 
 
-ALONE_JAVA = ['order_over_restart', 'order_owners_over_restart', 'delay_over_restart',
+ALONE_JAVA = ['order_global', 'order_over_restart', 'order_owners_over_restart', 'delay_over_restart',
               'transaction_set_aside', 'transaction_over_restart']
 ALONE_GO = ['go_order_over_restart']
 

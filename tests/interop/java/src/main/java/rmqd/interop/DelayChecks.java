@@ -17,6 +17,7 @@ import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
@@ -171,6 +172,8 @@ final class DelayChecks {
                 env.producer().send(timed(topic, "x", "DELAY", level));
                 throw new Failure("DELAY=" + level + " was taken");
             } catch (MQBrokerException e) {
+                env.note("DELAY=" + level + " is answered by " + e.getResponseCode());
+            } catch (MQClientException e) {     // by a code with which the client tries again
                 env.note("DELAY=" + level + " is answered by " + e.getResponseCode());
             }
         }

@@ -36,12 +36,12 @@ final class OrderChecks {
     static void add(Map<String, Check> all) {
         all.put("order_locks", OrderChecks::locks);
         all.put("order_owner_dies", OrderChecks::ownerDies);
-        all.put("order_global", OrderChecks::global);
         all.put("order_gives_up", OrderChecks::givesUp);
     }
 
-    /** Those that need a broker of their own. */
+    /** Those that need a broker of their own, or a name server with orderMessageEnable. */
     static void addAlone(Map<String, Check> all) {
+        all.put("order_global", OrderChecks::global);
         all.put("order_over_restart", OrderChecks::overRestart);
         all.put("order_owners_over_restart", OrderChecks::ownersOverRestart);
     }

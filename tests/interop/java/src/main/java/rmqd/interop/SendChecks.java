@@ -250,7 +250,7 @@ final class SendChecks {
     /** A topic with dedup.key stores a message once, however often it is sent: RocketMQ has no such thing. */
     static void repeated(Env env) throws Exception {
         String topic = env.name("t");
-        if (!Versions.createTopic(env.producer(), topic, 4, java.util.Map.of("+dedup.key", "KEYS"))) {
+        if (!Versions.createTopic(env.producer(), env.topic(1), topic, 4, Map.of("+dedup.key", "KEYS"))) {
             env.note("this client cannot give a topic attributes");
             return;
         }

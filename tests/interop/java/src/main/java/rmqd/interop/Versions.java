@@ -10,6 +10,7 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.impl.MQClientAPIImpl;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Calls that client 4.9 and 5.x spell differently, or 5.x alone has, by reflection so that one source fits both. */
@@ -19,30 +20,42 @@ final class Versions {
 
     /** 5.x has a map of attributes as a fourth parameter. */
     static void createTopic(DefaultMQProducer p, String topic, int queues) throws Exception {
-        createTopic(p, topic, queues, Collections.emptyMap());
-    }
-
-    /** False: this client cannot give a topic attributes. */
-    static boolean createTopic(DefaultMQProducer p, String topic, int queues, java.util.Map<String, String> attributes)
-        throws Exception {
         for (Method m : DefaultMQProducer.class.getMethods()) {
             Class<?>[] types = m.getParameterTypes();
             if (!m.getName().equals("createTopic") || types.length < 3 || types[2] != int.class) {
                 continue;
             }
             if (types.length == 3) {
-                if (!attributes.isEmpty()) {
-                    return false;
-                }
                 invoke(m, p, "TBW102", topic, queues);
-                return true;
+                return;
             }
-            if (types.length == 4 && types[3] == java.util.Map.class) {
-                invoke(m, p, "TBW102", topic, queues, attributes);
-                return true;
+            if (types.length == 4 && types[3] == Map.class) {
+                invoke(m, p, "TBW102", topic, queues, Collections.emptyMap());
+                return;
             }
         }
         throw new NoSuchMethodException("createTopic");
+    }
+
+    /**
+     * With attributes, "+name" to value; the producer's own call leaves them out. False: a client without them.
+     *
+     * @param model a topic of the same broker
+     */
+    static boolean createTopic(DefaultMQProducer p, String model, String topic, int queues, Map<String, String> attributes)
+        throws Exception {
+        TopicConfig config = new TopicConfig(topic, queues, queues, 6);
+        try {
+            invoke(TopicConfig.class.getMethod("setAttributes", Map.class), config, attributes);
+        } catch (NoSuchMethodException e) {
+            return false;
+        }
+        MQClientInstance factory = p.getDefaultMQProducerImpl().getMqClientFactory();
+        factory.updateTopicRouteInfoFromNameServer(model);
+        String broker = p.fetchPublishMessageQueues(model).get(0).getBrokerName();
+        factory.getMQClientAPIImpl().createTopic(factory.findBrokerAddressInPublish(broker), "TBW102", config,
+            Env.API_TIMEOUT_MS);
+        return true;
     }
 
     /** MessageModel moved to another package. */
