@@ -46,6 +46,14 @@ Result<void> DiscardService::parse(std::string_view text) {
 
 Task<Result<void>> DiscardService::load() {
   CO_TRY(co_await PersistedTable::load());
+  // With ASYNC_FLUSH a crash may have taken what was discarded, and more: new messages come there.
+  const int64_t end = broker_.store.confirm_offset();
+  bool beyond = false;
+  for (auto& [topic, physical] : below_) {
+    beyond = beyond || physical > end;
+    physical = std::min(physical, end);
+  }
+  if (beyond) CO_TRY(co_await save());
   for (const auto& [topic, physical] : below_)
     for (int32_t id : broker_.store.queue_ids(topic))
       CO_TRY(co_await broker_.store.discard_below(topic, id, physical));
@@ -227,7 +235,11 @@ Task<void> DiscardService::cut_by_reading(std::vector<std::string> topics, Cuts&
 // On disk first: what a consumer cannot see any more must not come back.
 Task<void> DiscardService::apply(Cuts cuts) {
   store::MessageStore& s = broker_.store;
-  for (const auto& [topic, cut] : cuts) below_[topic] = std::max(below_[topic], cut);
+  const int64_t end = s.confirm_offset();  // a bucket may go on behind it
+  for (auto& [topic, cut] : cuts) {
+    cut = std::min(cut, end);
+    below_[topic] = std::max(below_[topic], cut);
+  }
   const int64_t log_min = s.min_physical_offset();
   std::erase_if(below_, [log_min](const auto& e) { return e.second <= log_min; });
   auto saved = co_await save();
