@@ -357,6 +357,12 @@ Task<store::PutMessageResult> Broker::put(store::MessageIn m, std::string& prope
   co_return result;
 }
 
+int32_t Broker::queue_by_now(std::string_view topic, int32_t queue_id) const {
+  const proto::TopicConfig* c = topics.find(topic);
+  if (c == nullptr || queue_id < c->read_queue_nums || c->write_queue_nums <= 0) return queue_id;
+  return queue_id % c->write_queue_nums;
+}
+
 void Broker::look_at_clock() {
   if (!due_clock.look()) return;
   log(LogLevel::notice, ids::clock_set, "the wall clock has been set",

@@ -85,6 +85,10 @@ class Broker : public Service, private store::ArrivalListener {
   // Level (from 1 on) of the value of DELAY, 0 for none; -1: not a number.
   int delay_level_of(std::string_view delay) const;
 
+  // The queue for a message that was meant for `queue_id` some time ago: the same, or, when the topic has
+  // fewer queues by now and consumers do not read that one any more, one that they do.
+  int32_t queue_by_now(std::string_view topic, int32_t queue_id) const;
+
   // Before a due time is made or compared: those who keep some are told when the wall clock was set.
   void look_at_clock();
 

@@ -102,7 +102,8 @@ Task<EndOutcome> TransactionService::end_half(int64_t offset, const proto::Recor
   std::string properties = committed_properties(record);
   store::MessageIn m = copy_of(record, broker_.store_host);
   m.topic = topic;
-  m.queue_id = static_cast<int32_t>(number_or(record.property(prop::REAL_QID), 0));
+  m.queue_id =
+      broker_.queue_by_now(topic, static_cast<int32_t>(number_or(record.property(prop::REAL_QID), 0)));
   m.sys_flag = proto::sys_flag::with_transaction(record.sys_flag, proto::sys_flag::transaction_commit);
   m.prepared_transaction_offset = record.physical_offset;
   m.properties = properties;

@@ -257,7 +257,9 @@ Task<ScheduleService::Outcome> ScheduleService::deliver(int level, std::vector<D
   for (const DueMessage& d : due) {
     std::optional<RealQueue> to;
     if (!d.extent.bytes().empty()) to = real_queue_of(d.record);
-    if (to) copies.push_back(copy_of(d, broker_.store_host, to->topic, to->queue_id));
+    if (to)
+      copies.push_back(
+          copy_of(d, broker_.store_host, to->topic, broker_.queue_by_now(to->topic, to->queue_id)));
     (to ? marker.copied : marker.dropped).push_back(d.offset);
   }
   if (copies.empty()) {

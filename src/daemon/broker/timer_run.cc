@@ -314,7 +314,7 @@ Task<Result<std::optional<store::MessageIn>>> TimerService::prepare(DueMessage& 
   }
   set_if_room(d.properties, prop::TIMER_ENQUEUE_MS, std::to_string(d.record.store_timestamp_ms));
   set_if_room(d.properties, prop::TIMER_DEQUEUE_MS, std::to_string(broker_.wall_ms()));
-  co_return copy_of(d, broker_.store_host, to->topic, to->queue_id);
+  co_return copy_of(d, broker_.store_host, to->topic, broker_.queue_by_now(to->topic, to->queue_id));
 }
 
 // True: they are done. `roll`: not due, but to be put again.
