@@ -366,6 +366,14 @@ const ConfigKey<B> broker_keys[] = {
      0,
      {},
      true},
+    {"useServerSideResetOffset",
+     &B::useServerSideResetOffset,
+     "Offsets that an operator resets are kept by the broker, and consumers learn of them with their next "
+     "pull; false: consumers that are online are told to move, and nobody else.",
+     0,
+     0,
+     {},
+     true},
     {"filterSupportRetry",
      &B::filterSupportRetry,
      "Messages of a retry topic come back only when they match the group's SQL92 expression for the topic "

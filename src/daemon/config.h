@@ -83,6 +83,7 @@ struct BrokerConfig {
   bool litePullMessageEnable = true;
   bool rejectPullConsumerEnable = false;
   bool enablePropertyFilter = true;
+  bool useServerSideResetOffset = true;
   bool filterSupportRetry = false;
   int64_t filterDataCleanTimeSpan = 86'400'000;
   std::string defaultMessageRequestMode = "PULL";

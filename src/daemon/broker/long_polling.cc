@@ -80,6 +80,19 @@ void LongPolling::on_arrival(const store::Arrival& a, store::MessageStore& store
   }
 }
 
+void LongPolling::wake(std::string_view topic, int32_t queue_id) {
+  auto it = topics_.find(topic);
+  if (it == topics_.end()) return;
+  auto first = it->second.find(queue_id);
+  if (first == it->second.end()) return;
+  for (Poll *p = first->second, *next = nullptr; p != nullptr; p = next) {
+    next = p->next;  // the list may go with its last poll
+    p->arrived = true;
+    remove(topic, queue_id, *p);
+    p->wake.set();
+  }
+}
+
 void LongPolling::wake_all() {
   for (auto& [topic, queues] : topics_)
     for (auto& [queue_id, first] : queues)

@@ -25,6 +25,8 @@ class LongPolling {
                      const store::MessageFilter* filter, int64_t deadline_ns);
   // Of a message that has become visible; its record is in `store`.
   void on_arrival(const store::Arrival& a, store::MessageStore& store);
+  // Those that wait at that queue look again: something else than a message has come for them.
+  void wake(std::string_view topic, int32_t queue_id);
   void wake_all();
   uint32_t waiting() const { return waiting_; }
 

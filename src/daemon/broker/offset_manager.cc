@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "uring/loop.h"
@@ -11,6 +12,7 @@ namespace rmq::broker {
 namespace {
 constexpr char separator = '@';
 constexpr uint64_t commits_per_version = 500;  // consumerOffsetUpdateVersionStep
+constexpr int64_t overtaken_ns = ns_per_s;     // a commit that was sent before its client was told of a reset
 
 // "topic@group" in memory that stays: looked up on every pull, so no allocation.
 std::string_view key_of(std::string_view group, std::string_view topic) {
@@ -47,6 +49,7 @@ bool OffsetManager::commit(std::string_view group, std::string_view topic, int32
     const Queues* r = find(resets_, group, topic);
     if (r != nullptr && r->contains(queue_id)) return false;
   }
+  if (!overtaken_.empty() && is_overtaken(group, topic, queue_id, offset)) return false;
   set(group, topic, queue_id, offset);
   return true;
 }
@@ -77,6 +80,33 @@ Task<void> OffsetManager::before_write(std::string line) {
   if (follower_ != nullptr) co_await follower_->offsets_to_be_written(std::move(line));
 }
 
+bool OffsetManager::is_overtaken(std::string_view group, std::string_view topic, int32_t queue_id,
+                                 int64_t offset) {
+  auto it = overtaken_.find(key_of(group, topic));
+  if (it == overtaken_.end()) return false;
+  auto q = it->second.find(queue_id);
+  if (q == it->second.end()) return false;
+  const Overtaken& o = q->second;
+  return Loop::current().now_ns() < o.until_ns && offset >= o.low && offset <= o.high;
+}
+
+void OffsetManager::note_pull(std::string_view group, std::string_view topic, int32_t queue_id,
+                              int64_t offset) {
+  if (overtaken_.empty()) return;
+  auto it = overtaken_.find(key_of(group, topic));
+  if (it == overtaken_.end()) return;
+  auto q = it->second.find(queue_id);
+  if (q == it->second.end() || q->second.target != offset) return;
+  it->second.erase(q);
+  if (it->second.empty()) overtaken_.erase(it);
+}
+
+void OffsetManager::forget_overtaken(int64_t now_ns) {
+  for (auto& [key, queues] : overtaken_)
+    std::erase_if(queues, [&](const auto& q) { return q.second.until_ns <= now_ns; });
+  std::erase_if(overtaken_, [](const auto& e) { return e.second.empty(); });
+}
+
 void OffsetManager::set(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset) {
   int64_t& stored = make(offsets_, group, topic).try_emplace(queue_id, -1).first->second;
   if (stored == offset) return;
@@ -103,6 +133,13 @@ const OffsetManager::Queues* OffsetManager::queues(std::string_view group, std::
 
 void OffsetManager::set_reset(std::string_view group, std::string_view topic, int32_t queue_id,
                               int64_t offset) {
+  forget_overtaken(Loop::current().now_ns());
+  const Queues* known = find(offsets_, group, topic);
+  auto before = known == nullptr ? Queues::const_iterator{} : known->find(queue_id);
+  const int64_t committed = known == nullptr || before == known->end() ? 0 : before->second;
+  auto& queues = overtaken_.try_emplace(std::string(key_of(group, topic))).first->second;
+  auto [o, added] = queues.try_emplace(queue_id, Overtaken{committed, committed});
+  if (!added) o->second = {std::min(o->second.low, committed), std::max(o->second.high, committed)};
   make(resets_, group, topic)[queue_id] = offset;
   // Also to the same offset: what is behind it begins anew.
   if (follower_ != nullptr) follower_->offset_set(group, topic, queue_id, offset);
@@ -117,6 +154,14 @@ std::optional<int64_t> OffsetManager::take_reset(std::string_view group, std::st
   auto q = it->second.find(queue_id);
   if (q == it->second.end()) return std::nullopt;
   int64_t offset = q->second;
+  auto known = overtaken_.find(key_of(group, topic));
+  if (known != overtaken_.end()) {
+    if (auto o = known->second.find(queue_id); o != known->second.end()) {
+      o->second.high = std::max(o->second.high, pulled(group, topic, queue_id));
+      o->second.until_ns = Loop::current().now_ns() + overtaken_ns;
+      o->second.target = offset;
+    }
+  }
   it->second.erase(q);
   if (it->second.empty()) resets_.erase(it);
   return offset;

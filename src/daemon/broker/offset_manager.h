@@ -43,7 +43,8 @@ class OffsetManager : public LoggedTable {
   // The follower's: an offset of his has moved. He keeps it, the file shows it.
   void follow(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
 
-  // False: a reset is pending for that queue, the commit does not count.
+  // False: a reset is pending for that queue, or was taken a moment ago and this offset is one from before
+  // it, which was on its way; the commit does not count.
   bool commit(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
   // A pending reset's target, else what was committed.
   std::optional<int64_t> query(std::string_view group, std::string_view topic, int32_t queue_id) const;
@@ -53,6 +54,8 @@ class OffsetManager : public LoggedTable {
   // The target of a pending reset, which is then no longer pending but committed.
   std::optional<int64_t> take_reset(std::string_view group, std::string_view topic, int32_t queue_id);
 
+  // The group pulls from there: when that is the target of its last reset, it has taken notice of it.
+  void note_pull(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
   void note_pulled(std::string_view group, std::string_view topic, int32_t queue_id, int64_t next_offset);
   int64_t pulled(std::string_view group, std::string_view topic, int32_t queue_id) const;  // -1: never
 
@@ -78,8 +81,17 @@ class OffsetManager : public LoggedTable {
   void set(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
   template <class Wanted>
   void remove_where(Wanted wanted);
+  // Of a reset: offsets that the group may have committed before it was told, and until when they may come.
+  struct Overtaken {
+    int64_t low = 0, high = 0;
+    int64_t until_ns = INT64_MAX;
+    int64_t target = -1;
+  };
+  bool is_overtaken(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
+  void forget_overtaken(int64_t now_ns);
   Table offsets_, resets_, pulled_;
   OffsetFollower* follower_ = nullptr;
+  TextMap<std::map<int32_t, Overtaken>> overtaken_;
   proto::DataVersion version_;
   uint64_t commits_ = 0;
 };

@@ -97,11 +97,52 @@ Task<void> clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequ
   r.reply(ResponseCode::SUCCESS);
 }
 
+namespace {
+
+// With useServerSideResetOffset=false: the members that are online are told, and move by themselves.
+Task<void> reset_at_clients(Broker& b, Request& r, const proto::ResetOffsetRequestHeader& h, int32_t queues) {
+  const ConsumerGroupInfo* online = b.clients.consumers(h.group);
+  if (online == nullptr)
+    co_return r.reply(
+        ResponseCode::CONSUMER_NOT_ONLINE,
+        fmt::format("Consumer not online, so can not reset offset, Group: {} Topic: {} Timestamp: {}",
+                    h.group, h.topic, h.timestamp));
+  proto::ResetOffsetBody body;
+  for (int32_t q = 0; q < queues; q++) {
+    auto current = b.offsets.query(h.group, h.topic, q);
+    if (!current)
+      co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                        fmt::format("THe consumer group <{}> not exist", h.group));
+    int64_t target = b.store.max_offset(h.topic, q);
+    if (h.timestamp >= 0) target = co_await b.store.search_offset(h.topic, q, h.timestamp, Boundary::LOWER);
+    if (!h.is_force) target = std::min(target, *current);
+    body.offset_table[{std::string(h.topic), b.config.brokerName, q}] = target;
+  }
+  online = b.clients.consumers(h.group);  // it may have left meanwhile
+  if (online != nullptr) {
+    for (const auto& [c, channel] : online->channels) {
+      std::string frame;
+      const bool cpp = channel.language == proto::LanguageCode::CPP;
+      proto::ResetConsumerClientOffset::append_request(
+          frame, c->next_opaque(), h, cpp ? body.to_json_for_cpp() : body.to_json(), proto::flag_oneway);
+      c->push(frame);
+    }
+  }
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+}  // namespace
+
 // INVOKE_BROKER_TO_RESET_OFFSET on the server's side: remembered here, seen by the next pull of each queue.
 Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h) {
   const proto::TopicConfig* topic = b.topics.find(h.topic);
   if (topic == nullptr) co_return refuse_unknown_topic(r, h.topic);
   if (b.groups.find(h.group) == nullptr) co_return refuse_unknown_group(r, h.group);
+  if (!b.config.useServerSideResetOffset) {
+    const int32_t write_queues = topic->write_queue_nums;
+    co_await reset_at_clients(b, r, h, write_queues);
+    co_return;
+  }
   const int32_t only = h.queue_id.value_or(-1), queues = topic->read_queue_nums;
   if (only >= queues)
     co_return r.reply(ResponseCode::INVALID_PARAMETER,
@@ -122,7 +163,10 @@ Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h
     }
     body.offset_table[{std::string(h.topic), b.config.brokerName, q}] = target;
   }
-  for (const auto& [q, target] : body.offset_table) b.offsets.set_reset(h.group, h.topic, q.queue_id, target);
+  for (const auto& [q, target] : body.offset_table) {
+    b.offsets.set_reset(h.group, h.topic, q.queue_id, target);
+    b.long_polling.wake(h.topic, q.queue_id);  // whoever waits there learns it at once
+  }
   auto kept = co_await b.offsets.kept(b.offsets.last_change());
   if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());

@@ -179,6 +179,7 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
   if (!check_pull(b, r, h, filter)) co_return;
   b.discard.note_read(h.topic);
   if (answer_reset(b, r, h)) co_return;
+  b.offsets.note_pull(h.consumer_group, h.topic, h.queue_id, h.queue_offset);
   const bool commits = (h.sys_flag & flags::commit_offset) != 0;
   if (commits) b.offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset);
   const uint64_t commit = b.offsets.last_change();

@@ -6,6 +6,108 @@
 namespace rmq::broker {
 namespace {
 
+Task<Answer> reset_to(World& w, std::string_view timestamp, std::string_view queue = "-1",
+                      std::string_view offset = "-1") {
+  return w.call(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET, {{"topic", "T"},
+                                                             {"group", "g"},
+                                                             {"timestamp", timestamp},
+                                                             {"isForce", "true"},
+                                                             {"queueId", queue},
+                                                             {"offset", offset}});
+}
+Task<Answer> commit(World& w, std::string_view offset) {
+  return w.call(RequestCode::UPDATE_CONSUMER_OFFSET,
+                {{"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "0"}, {"commitOffset", offset}});
+}
+Task<void> send_some(World& w, int n) {
+  for (int i = 0; i < n; i++) {
+    auto a = co_await w.send("T", "m");
+    EXPECT_EQ(code_of(a), 0);
+  }
+}
+
+Task<void> overtaken_commit(World& w) {
+  co_await send_some(w, 10);
+  auto a = co_await w.peer->call(w.pull_frame("T", 0, "*", 0, "g", 1, 3));
+  EXPECT_EQ(ext(a, "nextBeginOffset"), "10");
+  a = co_await reset_to(w, "0", "0", "1");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.peer->call(w.pull_frame("T", 10));
+  EXPECT_EQ(code_of(a), 21);
+  // It was sent before its client had that answer.
+  a = co_await commit(w, "7");
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(remark(a), "Offset has been previously reset");
+  EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 1);
+  a = co_await commit(w, "2");
+  EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 2) << "nothing that it had before";
+  co_await sleep_for(2 * ns_per_s);
+  a = co_await commit(w, "7");
+  EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 7) << "not for ever";
+  a = co_await reset_to(w, "0", "0", "1");
+  a = co_await w.peer->call(w.pull_frame("T", 10));
+  EXPECT_EQ(code_of(a), 21);
+  a = co_await w.peer->call(w.pull_frame("T", 1));
+  a = co_await commit(w, "7");
+  EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 7) << "it went there and has read that far again";
+}
+TEST(BrokerAdmin, ACommitOnItsWayDoesNotUndoAReset) {
+  simulate({overtaken_commit});
+}
+
+Task<void> waiting_consumer(World& w) {
+  co_await send_some(w, 5);
+  auto consumer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto other = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await consumer->send(w.pull_frame("T", 5, "*", 15'000));
+  co_await other->send(w.pull_frame("T", 5, "*", 15'000, "h"));
+  co_await sleep_for(ns_per_s);
+  EXPECT_EQ(w.broker.long_polling.waiting(), 2u);
+  auto a = co_await reset_to(w, "0");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await consumer->next(1);
+  EXPECT_EQ(code_of(a), 21) << "it learns it while it waits";
+  EXPECT_EQ(ext(a, "nextBeginOffset"), "0");
+  EXPECT_EQ(w.broker.long_polling.waiting(), 1u) << "other groups go on waiting";
+  co_await consumer->close();
+  co_await other->close();
+}
+TEST(BrokerAdmin, AWaitingConsumerLearnsOfAReset) {
+  simulate({waiting_consumer});
+}
+
+Task<void> at_clients(World& w) {
+  w.config.useServerSideResetOffset = false;
+  co_await send_some(w, 5);
+  auto a = co_await w.peer->call(w.pull_frame("T", 5, "*", 0, "g", 1, 3));
+  a = co_await reset_to(w, "0");
+  EXPECT_EQ(code_of(a), 206) << "nobody to tell";
+  auto consumer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  const std::string heartbeat =
+      R"({"clientID":"c","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[]}]})";
+  co_await consumer->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat));
+  a = co_await consumer->next();
+  a = co_await consumer->next();
+  a = co_await reset_to(w, "0");
+  EXPECT_EQ(code_of(a), 1) << "a queue without an offset";
+  for (int32_t q = 1; q < 4; q++) w.broker.offsets.commit("g", "T", q, 0);
+  a = co_await reset_to(w, "-1");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  auto told = co_await consumer->next();
+  EXPECT_EQ(code_of(told), static_cast<int32_t>(RequestCode::RESET_CONSUMER_CLIENT_OFFSET));
+  EXPECT_EQ(ext(told, "group"), "g");
+  EXPECT_EQ(body_text(told), body_text(a));
+  auto body = proto::ResetOffsetBody::parse(body_text(told));
+  EXPECT_TRUE(body);
+  const proto::MessageQueue first{"T", "b", 0};
+  if (body) EXPECT_EQ(body->offset_table.at(first), 5);
+  EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 3) << "the consumers move by themselves";
+  co_await consumer->close();
+}
+TEST(BrokerAdmin, ResetsAtTheClients) {
+  simulate({at_clients});
+}
+
 Task<Answer> set_queues(World& w, std::string_view queues) {
   return w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "T"},
                                                        {"defaultTopic", "TBW102"},
