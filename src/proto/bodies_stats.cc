@@ -237,6 +237,24 @@ std::string GroupList::to_json(JsonStyle style) const {
   return w.take();
 }
 
+std::string BrokerStatsData::to_json(JsonStyle style) const {
+  JsonWriter w(style);
+  auto write = [&](std::string_view name, const BrokerStatsItem& i) {
+    w.key(name);
+    w.begin_object();
+    w.member("avgpt", i.avgpt);
+    w.member("sum", i.sum);
+    w.member("tps", i.tps);
+    w.end_object();
+  };
+  w.begin_object();
+  write("statsDay", day);
+  write("statsHour", hour);
+  write("statsMinute", minute);
+  w.end_object();
+  return w.take();
+}
+
 std::string QuerySubscriptionResponseBody::to_json(JsonStyle style) const {
   JsonWriter w(style);
   w.begin_object();

@@ -47,6 +47,17 @@ struct ConsumeStatsList {
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
+// VIEW_BROKER_STATS_DATA.
+struct BrokerStatsItem {
+  int64_t sum = 0;
+  double tps = 0;    // sum a second
+  double avgpt = 0;  // sum a call
+};
+struct BrokerStatsData {
+  BrokerStatsItem minute, hour, day;
+  std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
+};
+
 struct Connection {
   std::string client_id, client_addr, language;
   int32_t version = 0;

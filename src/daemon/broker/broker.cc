@@ -84,6 +84,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       pop(*this, d, config_path(c, "popOutstanding.json"), durability_of(s), offsets),
       request_modes(d, config_path(c, "messageRequestMode.json")),
       routes(*this),
+      stats_items(c.brokerClusterName, Loop::current().now_ns()),
       store_host(parsed(address_of(c))),
       store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
@@ -162,10 +163,12 @@ Task<void> Broker::save_all() {
 // ---- tasks that run beside ---------------------------------------------------------------------------
 
 Task<void> Broker::once_a_second() {
+  uint64_t seconds = 0;
   for (;;) {
     bool stop = co_await stopping.wait_for(ns_per_s);
     if (stop) co_return;
     stats.sample();
+    if (++seconds % 10 == 0) stats_items.sample(now_ns());
   }
 }
 
@@ -374,6 +377,7 @@ void Broker::look_at_clock() {
 void Broker::on_arrival(const store::Arrival& a) {
   long_polling.on_arrival(a, store);
   pop.on_arrival(a);
+  stats_items.add(StatsKind::topic_put, a.topic, {}, 1, static_cast<uint64_t>(a.bytes), now_ns());
   using proto::names::rmq_sys_wheel_timer, proto::names::SCHEDULE_TOPIC_XXXX;
   static_assert(SCHEDULE_TOPIC_XXXX.size() == rmq_sys_wheel_timer.size());
   if (a.topic.size() != rmq_sys_wheel_timer.size()) return;

@@ -22,6 +22,7 @@
 #include "daemon/broker/registration.h"
 #include "daemon/broker/schedule.h"
 #include "daemon/broker/stats.h"
+#include "daemon/broker/stats_items.h"
 #include "daemon/broker/timer.h"
 #include "daemon/broker/topic_manager.h"
 #include "daemon/broker/topic_routes.h"
@@ -120,6 +121,7 @@ class Broker : public Service, private store::ArrivalListener {
   RequestModes request_modes;
   TopicRoutes routes;
   BrokerStats stats;
+  StatsItemSet stats_items;
   proto::DataVersion config_version;
   Address store_host;
   proto::Host store_id_host;  // the same, for message ids

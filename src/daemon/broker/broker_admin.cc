@@ -121,6 +121,14 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
 }
 
+void view_broker_stats_data(Broker& b, Request& r, proto::ViewBrokerStatsDataRequestHeader h) {
+  auto data = b.stats_items.find(h.stats_name, h.stats_key, b.now_ns());
+  if (!data)
+    return r.reply(ResponseCode::SYSTEM_ERROR,
+                   fmt::format("The stats <{}> <{}> not exist", h.stats_name, h.stats_key));
+  r.reply(ResponseCode::SUCCESS, {}, data->to_json());
+}
+
 void get_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
   std::string body;
   for (const auto& [key, value] : config_list(broker_config_table(), b.config))

@@ -99,6 +99,7 @@ Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsReques
     if (c == nullptr) continue;
     const ConsumerGroupInfo* online = b.clients.consumers(h.consumer_group);
     if (online != nullptr && online->subscription(topic) == nullptr) continue;
+    body.consume_tps += b.stats_items.get_tps(topic, h.consumer_group, b.now_ns());
     const int32_t queues = c->read_queue_nums;
     for (int32_t q = 0; q < queues; q++) {
       proto::OffsetWrapper o;

@@ -84,6 +84,7 @@ void get_timer_check_point(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> get_timer_metrics(Broker& b, Request& r, proto::EmptyHeader h);
 // broker_admin.cc
 Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader h);
+void view_broker_stats_data(Broker& b, Request& r, proto::ViewBrokerStatsDataRequestHeader h);
 void get_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
 void update_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
 

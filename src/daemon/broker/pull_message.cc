@@ -147,6 +147,8 @@ void answer_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h
   if (g.status == GetMessageStatus::FOUND) {
     b.stats.now.get_found++;
     b.stats.now.get_transferred += g.message_count;
+    b.stats_items.add(StatsKind::group_get, h.topic, h.consumer_group, g.message_count, g.byte_count,
+                      b.now_ns());
   } else {
     b.stats.now.get_missed++;
   }

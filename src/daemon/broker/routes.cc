@@ -75,6 +75,7 @@ using Served = RouteList<
     // the broker
     Route<GetBrokerRuntimeInfo, get_broker_runtime_info>,         //
     Route<GetBrokerConfig, get_broker_config>,                    //
+    Route<ViewBrokerStatsData, view_broker_stats_data>,           //
     Route<DeleteExpiredCommitlog, delete_expired_commitlog>,      //
     Route<CleanExpiredConsumequeue, clean_expired_consumequeue>,  //
     Route<CleanUnusedTopic, clean_unused_topic>,                  //
@@ -99,7 +100,7 @@ using ToCome = CommandList<
     SendReplyMessageV2, ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList,
     UpdateAndCreateStaticTopic, DeleteTopicInBrokerList, QueryConsumeQueue, QueryConsumeTimeSpan,
     UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
-    GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus, ViewBrokerStatsData,
+    GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus,
     UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
     CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser,
     AuthDeleteUser, AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl,

@@ -140,8 +140,12 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   // Answered when it is safe: the consumer then forgets the message.
   store::PutMessageResult put = co_await b.put(m, back.properties, back.delay_level);
   Refusal outcome = refusal_of(b, put.status);
-  if (outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT)
+  if (outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT) {
+    if (!dead)
+      b.stats_items.add(StatsKind::send_back, record->property(prop::RETRY_TOPIC).value_or(record->topic),
+                        h.group, 1, record->size, b.now_ns());
     co_return r.reply(ResponseCode::SUCCESS);
+  }
   r.reply(ResponseCode::SYSTEM_ERROR, store::name_of(put.status));
 }
 

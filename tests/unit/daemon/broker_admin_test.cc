@@ -166,5 +166,33 @@ TEST(BrokerAdmin, MessagesOnTheirWayFindAQueueThatIsLeft) {
   simulate({fewer_queues});
 }
 
+Task<void> statistics(World& w) {
+  co_await send_some(w, 5);
+  auto a = co_await w.pull("T", 0);
+  EXPECT_EQ(code_of(a), 0);
+  co_await sleep_for(2 * ns_per_s);
+  a = co_await w.call(RequestCode::VIEW_BROKER_STATS_DATA,
+                      {{"statsName", "TOPIC_PUT_NUMS"}, {"statsKey", "T"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_NE(body_text(a).find(R"("statsMinute":{"avgpt":1.0,"sum":5,"tps":)"), std::string::npos)
+      << body_text(a);
+  a = co_await w.call(RequestCode::VIEW_BROKER_STATS_DATA,
+                      {{"statsName", "GROUP_GET_NUMS"}, {"statsKey", "T@g"}});
+  EXPECT_NE(body_text(a).find(R"("statsMinute":{"avgpt":5.0,"sum":5,"tps":)"), std::string::npos)
+      << body_text(a);
+  a = co_await w.call(RequestCode::VIEW_BROKER_STATS_DATA,
+                      {{"statsName", "GROUP_GET_NUMS"}, {"statsKey", "T@h"}});
+  EXPECT_EQ(code_of(a), 1);
+  EXPECT_EQ(remark(a), "The stats <GROUP_GET_NUMS> <T@h> not exist");
+  w.broker.offsets.commit("g", "T", 0, 5);
+  a = co_await w.call(RequestCode::GET_CONSUME_STATS, {{"consumerGroup", "g"}, {"topic", "T"}});
+  auto stats = proto::ConsumeStats::parse(body_text(a));
+  EXPECT_TRUE(stats);
+  if (stats) EXPECT_GT(stats->consume_tps, 1.0);
+}
+TEST(BrokerAdmin, StatisticsOfTopicsAndGroups) {
+  simulate({statistics});
+}
+
 }  // namespace
 }  // namespace rmq::broker

@@ -295,6 +295,7 @@ void answer_pop(Broker& b, Request& r, ResponseCode code, Popped& p, const char*
   if (code == ResponseCode::SUCCESS) {
     b.stats.now.get_found++;
     b.stats.now.get_transferred += p.count;
+    b.stats_items.add(StatsKind::group_get, p.h.topic, p.h.consumer_group, p.count, p.bytes, b.now_ns());
   } else {
     b.stats.now.get_missed++;
   }
