@@ -127,8 +127,8 @@ Task<void> refusals(World& w) {
   EXPECT_EQ(code_of(a), 13);
   a = co_await w.call(RequestCode::SEND_MESSAGE_V2, {{"b", "T"}}, "x");
   EXPECT_EQ(code_of(a), 1) << "a required field is missing";
-  a = co_await w.call(RequestCode::POP_MESSAGE, {});
-  EXPECT_EQ(code_of(a), 3);
+  a = co_await w.call(RequestCode::WHO_CONSUME_THE_MESSAGE, {});
+  EXPECT_EQ(code_of(a), 3) << "no broker serves it any more";
   EXPECT_EQ(w.store->max_offset("T", 0), 1) << "nothing of them was stored";
 }
 TEST(BrokerMessage, RefusesByCodeAndStoresNothing) {
