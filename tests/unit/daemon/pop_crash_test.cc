@@ -285,18 +285,17 @@ void at_every_point(Life first, const char* what) {
 TEST(PopCrash, AtEveryPoint) {
   Life life;
   life.config = small_config();
-  life.sends = 5;
+  life.sends = 8;
   life.last_ms = 3500;
   at_every_point(life, "sync flush,");
 }
 
 TEST(PopCrash, AtEveryPointAsyncFlush) {
   Life life;
-  life.seed = 5;
   life.config = small_config();
   life.config.flushDiskType = "ASYNC_FLUSH";
   life.exact = false;
-  life.sends = 5;
+  life.sends = 8;
   life.last_ms = 3500;
   at_every_point(life, "async flush,");
 }
