@@ -391,15 +391,46 @@ Task<Result<bool>> Recovery::finish_tail(LogWalker& w) {
   co_return true;
 }
 
-// The kernel may hold what a killed process wrote: nobody may see it before it is safe.
+// The kernel may hold what a killed process wrote: nobody may see it before it is safe. Where a write or a
+// sync of that process has failed, the kernel may also hold what it believes to be written and is not: no
+// sync brings that to the device. So what the checkpoint does not vouch for is written once more, over
+// itself; of a log with synchronous flush only the last write can be such.
 Task<Result<void>> Recovery::sync_kept() {
   SegmentSet& segments = log_.segments();
+  if (own_ != nullptr && pos_ > from_) {
+    const bool all = !own_->sync_flush || pos_ - from_ <= log_write_bytes_max;
+    CO_TRY(co_await write_again(all ? from_ : pos_ - log_write_bytes_max));
+  }
   for (uint64_t p = from_; p < pos_;) {
     std::shared_ptr<Segment> s = segments.find(p);
     CO_TRY(co_await s->file->sync());
     p = s->base + segments.file_bytes();
   }
   co_return Result<void>();
+}
+
+// The blocks from that of `from` up to pos_.
+Task<Result<void>> Recovery::write_again(uint64_t from) {
+  SegmentSet& segments = log_.segments();
+  LogMemory* m = LogMemory::create(log_write_bytes_max, log_.memory_counter());
+  Result<void> r;
+  for (uint64_t p = align_down(from); r && p < pos_;) {
+    std::shared_ptr<Segment> s = segments.find(p);
+    const uint64_t file_end = s->base + segments.file_bytes();
+    const uint64_t want = std::min({log_write_bytes_max, align_up(pos_) - p, file_end - p});
+    auto got = co_await s->file->read(p - s->base, {m->data(), want});
+    if (!got) {
+      r = std::unexpected(got.error());
+      break;
+    }
+    std::memset(m->data() + *got, 0, want - *got);  // a file that was cut off in its last block
+    std::vector<iovec> v;
+    v.push_back({m->data(), want});
+    r = co_await s->file->write(p - s->base, v, Durability::on_media);
+    p += want;
+  }
+  m->unref();
+  co_return r;
 }
 
 Task<Result<Recovery::Outcome>> Recovery::run() {

@@ -64,6 +64,7 @@ class Recovery {
   Task<Result<bool>> record_valid(LogWalker& w, uint64_t at);
   Task<Result<uint64_t>> proof_from(LogWalker& w);
   Task<Result<void>> sync_kept();
+  Task<Result<void>> write_again(uint64_t from);
   Error damaged(uint64_t next_valid);
   // quarantine.cc
   Task<Result<void>> quarantine(LogWalker& w);

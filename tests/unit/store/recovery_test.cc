@@ -41,6 +41,66 @@ TEST(Recovery, EveryEndKeepsWhatWasAcknowledged) {
   }
 }
 
+// A life on a disk that outlives the process: what the kernel holds stays with it.
+using LifeBody = Task<void> (*)(MessageStore&);
+Task<void> on_disk(SimDisk& disk, const StoreOptions& o, LifeBody body, bool syncs_fail = false) {
+  auto opened = co_await MessageStore::open(disk, o, nullptr);
+  CO_ASSERT(opened.has_value());
+  if (syncs_fail) {
+    sim::Fault f;
+    f.op = sim::OpKind::sync;
+    f.path_part = "/commitlog/";
+    f.times = 100;
+    disk.plan().faults.push_back(f);
+  }
+  co_await body(**opened);
+  disk.crash_now();
+  co_await (*opened)->shutdown();
+}
+
+constexpr int written_messages = 24;
+Task<void> write_until_a_sync_fails(MessageStore& s) {
+  const std::string body(1000, 'b');
+  for (int i = 0; i < written_messages; i++) {
+    auto r = co_await s.put(Ctx::message("T", 0, body));
+    EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
+  }
+  co_await sleep_for(3 * ns_per_s);
+}
+Task<void> all_are_shown(MessageStore& s) {
+  for (int64_t o = 0; o < written_messages;) {
+    auto r = co_await s.get("T", 0, o, 32, nullptr);
+    CO_ASSERT(r.status == GetMessageStatus::FOUND);
+    o += static_cast<int64_t>(bodies_of(r).size());
+  }
+}
+
+// After a sync that failed the kernel calls blocks clean that it has not written: they can be read, no later
+// sync saves them. A recovery that finds them there must write them, or shows messages that the next loss of
+// power takes.
+TEST(Recovery, WhatAFailedSyncLeftInTheKernelIsWrittenAgain) {
+  StoreOptions o = Machine().options;
+  o.flush = FlushDiskType::ASYNC_FLUSH;
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    sim::DiskState kernel;
+    {
+      SimLoop loop(seed);
+      SimDisk disk(loop, {});
+      loop.run(on_disk(disk, o, write_until_a_sync_fails, true));
+      kernel = disk.take_state(seed);
+    }
+    DiskImage media = sim::empty_image();
+    for (int life = 0; life < 2; life++) {
+      SimLoop loop(seed);
+      std::unique_ptr<SimDisk> disk =
+          life == 0 ? std::make_unique<SimDisk>(loop, sim::DiskPlan{}, std::move(kernel))
+                    : std::make_unique<SimDisk>(loop, sim::DiskPlan{}, media);
+      loop.run(on_disk(*disk, o, all_are_shown));
+      media = disk->crash_image(CrashFate::all_lost(seed));
+    }
+  }
+}
+
 TEST(Recovery, ACheckpointShortensIt) {
   Machine m;
   m.options.checkpoint_interval_ms = 1000;
