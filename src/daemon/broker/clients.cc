@@ -107,8 +107,10 @@ void get_consumer_list_by_group(Broker& b, Request& r, proto::GetConsumerListByG
 Task<void> lock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {
   auto body = proto::LockBatchRequestBody::parse(r.frame().body_text());
   if (!body) co_return r.reply(ResponseCode::SYSTEM_ERROR, "the body cannot be read");
+  const ConsumerGroupInfo* g = b.clients.consumers(body->consumer_group);
+  const bool member = g != nullptr && g->channel_of(body->client_id) != nullptr;
   proto::LockBatchResponseBody granted{
-      b.locks.lock(body->consumer_group, body->client_id, body->mq_set, b.now_ns())};
+      b.locks.lock(body->consumer_group, body->client_id, body->mq_set, member, b.now_ns())};
   co_await b.locks.save_changes();
   r.reply(ResponseCode::SUCCESS, {}, granted.to_json());
 }

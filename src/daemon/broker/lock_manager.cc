@@ -8,7 +8,7 @@ namespace rmq::broker {
 
 std::vector<proto::MessageQueue> LockManager::lock(std::string_view group, std::string_view client_id,
                                                    const std::vector<proto::MessageQueue>& wanted,
-                                                   int64_t now_ns) {
+                                                   bool member, int64_t now_ns) {
   std::vector<proto::MessageQueue> got;
   if (wanted.empty()) return got;
   auto& locks = groups_[std::string(group)];
@@ -19,6 +19,7 @@ std::vector<proto::MessageQueue> LockManager::lock(std::string_view group, std::
     bool free = fresh || mine || now_ns - l.renewed_ns > lock_lives_ns;
     if (!free) continue;
     (fresh || !mine ? changed_ : renewed_) = true;
+    l.kept = member || (mine && l.kept);
     l.client_id = std::string(client_id);
     l.renewed_ns = now_ns;
     got.push_back(q);
@@ -74,6 +75,7 @@ std::string LockManager::render() const {
   for (const auto& [group, locks] : groups_) {
     std::map<std::pair<std::string_view, int64_t>, proto::LockBatchRequestBody> by_client;
     for (const auto& [queue, l] : locks) {
+      if (!l.kept) continue;
       proto::LockBatchRequestBody& b = by_client[{l.client_id, l.renewed_ns}];
       b.consumer_group = group;
       b.client_id = l.client_id;
@@ -92,7 +94,7 @@ Result<void> LockManager::parse(std::string_view text) {
   for (const proto::QueueLocks::Held& h : file.locks) {
     const int64_t renewed_ns = std::clamp<int64_t>(h.renewed_ms, 0, now_ns / ns_per_ms) * ns_per_ms;
     if (now_ns - renewed_ns <= lock_lives_ns)
-      lock(h.by.consumer_group, h.by.client_id, h.by.mq_set, renewed_ns);
+      lock(h.by.consumer_group, h.by.client_id, h.by.mq_set, true, renewed_ns);
   }
   changed_ = false;
   return {};

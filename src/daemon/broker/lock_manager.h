@@ -3,7 +3,9 @@
 //
 // Who owns what is in config/queueLocks.json before a grant is answered, and renewals some seconds later: a
 // client goes on with a queue for 30 s after its last renewal, whatever became of the broker, and nobody else
-// may have the queue meanwhile. RocketMQ forgets its locks, and lets two consumers work on one queue then.
+// may have the queue meanwhile. RocketMQ forgets its locks, and lets two consumers work on one queue then. A
+// lock of somebody who was no member of the group when it asked is not kept: no consumer of RocketMQ's is
+// that.
 #pragma once
 
 #include <map>
@@ -23,9 +25,11 @@ class LockManager : public PersistedTable {
 
   LockManager(Disk& disk, std::string path) : PersistedTable(disk, std::move(path)) {}
 
-  // The queues of `wanted` that `client_id` owns now. Answered after save_changes().
+  // The queues of `wanted` that `client_id` owns now. Answered after save_changes(). `member`: the group
+  // knows the client by a heartbeat.
   std::vector<proto::MessageQueue> lock(std::string_view group, std::string_view client_id,
-                                        const std::vector<proto::MessageQueue>& wanted, int64_t now_ns);
+                                        const std::vector<proto::MessageQueue>& wanted, bool member,
+                                        int64_t now_ns);
   void unlock(std::string_view group, std::string_view client_id,
               const std::vector<proto::MessageQueue>& queues);
   // True: somebody of the group holds a lock that has not run out.
@@ -45,6 +49,7 @@ class LockManager : public PersistedTable {
   struct Lock {
     std::string client_id;
     int64_t renewed_ns = 0;
+    bool kept = false;  // over a restart
   };
   TextMap<std::map<proto::MessageQueue, Lock>> groups_;
   bool changed_ = false;

@@ -141,16 +141,25 @@ TEST(BrokerClient, QueueLocks) {
 }
 
 Task<void> take_locks(World& w) {
+  auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await one->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("A", "g", "T", "*", 1)));
+  auto two = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await two->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("B", "g", "T", "*", 2)));
+  co_await sleep_for(ns_per_s);
   auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", 0, 1));
   EXPECT_EQ(granted(a), 2u);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("nobody", 5));
+  EXPECT_EQ(granted(a), 1u);
   a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 2, 3));
   EXPECT_EQ(granted(a), 2u);
   a = co_await w.call(RequestCode::UNLOCK_BATCH_MQ, {}, lock_body("B", 3));
   EXPECT_EQ(code_of(a), 0);
+  co_await one->close();
+  co_await two->close();
 }
 Task<void> locks_are_kept(World& w) {
-  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 0, 1, 2, 3));
-  EXPECT_EQ(granted(a), 2u) << "its own, and the one that nobody had";
+  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 0, 1, 2, 3, 5));
+  EXPECT_EQ(granted(a), 3u) << "its own, the one that nobody had, and that of one who is no member";
   co_await sleep_for(50 * ns_per_s);
   a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 0));
   EXPECT_EQ(granted(a), 0u) << "its owner may be at work still";
