@@ -16,8 +16,8 @@ constexpr uint64_t block = disk_block_bytes;
 constexpr uint64_t long_read_bytes = 128u << 10;  // a longer read counts among the long ones
 // When at least this much was appended since the last long read, messages come in and long reads rest.
 constexpr uint64_t busy_append_bytes = 16u << 10;
-constexpr int64_t rest_times =
-    3;  // ... as many times as long as the read took: a quarter of the time is theirs
+// ... as many times as long as the read took: in proportion to what came in for each byte read, within these.
+constexpr uint64_t rest_times_per_byte = 20, rest_times_max = 10;
 constexpr int64_t rest_max_ns = 50 * ns_per_ms;
 size_t chunk_bytes_for(uint64_t file_bytes) {
   return std::gcd<uint64_t>(file_bytes, log_chunk_bytes_max);
@@ -389,12 +389,14 @@ Task<Result<void>> CommitLog::read_run(uint64_t physical, uint64_t end) {
   co_return Result<void>();
 }
 
-void CommitLog::plan_rest(int64_t began_ns) {
+void CommitLog::plan_rest(int64_t began_ns, uint64_t read_bytes) {
   const uint64_t appended = append_ - append_at_long_read_;
   append_at_long_read_ = append_;
   if (appended < busy_append_bytes) return;
   const int64_t now_ns = Loop::current().clock().mono_ns();
-  const int64_t rest_ns = std::min((now_ns - began_ns) * rest_times, rest_max_ns);
+  const uint64_t times = std::clamp(appended * rest_times_per_byte / std::max<uint64_t>(read_bytes, 1),
+                                    uint64_t(1), rest_times_max);
+  const int64_t rest_ns = std::min((now_ns - began_ns) * int64_t(times), rest_max_ns);
   long_reads_rest_until_ns_ = std::max(long_reads_rest_until_ns_, now_ns) + rest_ns;
 }
 
@@ -418,8 +420,9 @@ Task<Result<void>> CommitLog::load(uint64_t physical, uint64_t end) {
       continue;
     }
     const int64_t began_ns = Loop::current().clock().mono_ns();
+    const uint64_t read_before = stats_.log_read_bytes;
     auto r = co_await read_run(physical, end);
-    if (is_long) plan_rest(began_ns);
+    if (is_long) plan_rest(began_ns, stats_.log_read_bytes - read_before);
     slots.release();
     if (!r) co_return r;
   }

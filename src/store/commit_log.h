@@ -111,7 +111,7 @@ class CommitLog {
     Event done;
   };
   std::shared_ptr<Loading> loading_at(uint64_t physical) const;
-  void plan_rest(int64_t began_ns);
+  void plan_rest(int64_t began_ns, uint64_t read_bytes);
   Task<Result<void>> read_run(uint64_t physical, uint64_t end);
   Task<Result<void>> read_part(uint64_t physical, MutableBytes into);
 
