@@ -203,8 +203,12 @@ void IndexChecker::check_entry(const proto::RecordView& r) {
 Result<void> IndexChecker::on_record(const proto::RecordView& r) {
   if (files_.empty()) return {};
   hashes_.clear();
-  if (is_indexed(r.sys_flag))
-    each_index_hash(r.topic, stored_properties(r.properties), [&](int32_t h) { hashes_.push_back(h); });
+  bool has_tags = false;
+  if (is_indexed(r.sys_flag)) {
+    const StoredProperties p = stored_properties(r.properties);
+    each_index_hash(r.topic, p, [&](int32_t h) { hashes_.push_back(h); });
+    has_tags = !p.tags.empty();  // their hash is the last one
+  }
   found_.assign(hashes_.size(), false);
   if (!have_entry_ && at_file_ < files_.size()) TRY(next_entry());
   while (have_entry_ && entry_.physical < r.physical_offset) {
@@ -215,12 +219,17 @@ Result<void> IndexChecker::on_record(const proto::RecordView& r) {
     check_entry(r);
     TRY(next_entry());
   }
-  if (std::find(found_.begin(), found_.end(), false) == found_.end()) return {};
+  const auto missing = std::find(found_.begin(), found_.end(), false);
+  if (missing == found_.end()) return {};
   if (!have_entry_) {
     stats_.unindexed++;
     return {};
   }
   if (r.physical_offset < files_.front().header.begin_physical) return {};  // its file was deleted
+  if (has_tags && missing + 1 == found_.end()) {
+    stats_.untagged++;
+    return {};
+  }
   findings_.add(severity_, Kind::index_entry, [&] {
     return Finding{severity_, Kind::index_entry, path_of(files_[at_file_]), r.physical_offset,
                    "a key of the record there is not indexed, later ones are"};
@@ -235,6 +244,10 @@ Result<void> IndexChecker::finish() {
     orphan();
     TRY(next_entry());
   }
+  if (stats_.untagged != 0)
+    findings_.note(Kind::index_entry, "index", -1,
+                   std::to_string(stats_.untagged) +
+                       " records are not indexed by their TAGS, as RocketMQ leaves them before 5.5");
   return {};
 }
 

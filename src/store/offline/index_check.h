@@ -18,6 +18,7 @@ struct IndexStats {
   uint64_t files = 0;
   uint64_t entries = 0;    // that lead to a record
   uint64_t expired = 0;    // entries of records that retention has deleted
+  uint64_t untagged = 0;   // records that are indexed by their other keys only
   uint64_t unindexed = 0;  // records with keys behind the index's end
 };
 

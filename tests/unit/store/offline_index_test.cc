@@ -14,10 +14,10 @@ constexpr IndexLayout layout{.slots = 7, .entries = 100};
 const std::string index_file = "index/20231114221320000";
 constexpr int records = 12;
 
-Task<void> with_keys(Ctx& c) {
+Task<void> with_keys_and(Ctx& c, std::string more) {
   for (int i = 0; i < records; i++) {
     std::string n = std::to_string(i);
-    co_await c.put("T", 0, "body", "UNIQ_KEY\x01unique" + n + "\x02KEYS\x01one" + n + " two\x02");
+    co_await c.put("T", 0, "body", "UNIQ_KEY\x01unique" + n + "\x02KEYS\x01one" + n + " two\x02" + more);
     if (i % 4 == 0) co_await c.put("T", 0, "no keys");
   }
   MessageIn rolled_back = Ctx::message("T", 0, "gone", "KEYS\x01none\x02");
@@ -25,7 +25,15 @@ Task<void> with_keys(Ctx& c) {
   co_await c.store->put(rolled_back);
 }
 
-// The index of all records that `wanted` takes.
+Task<void> with_keys(Ctx& c) {
+  co_await with_keys_and(c, "");
+}
+
+Task<void> with_keys_and_tags(Ctx& c) {
+  co_await with_keys_and(c, "TAGS\x01red\x02");
+}
+
+// The index of all records that `wanted` takes, without their TAGS.
 std::string index_of(const std::string& log, const std::function<bool(int)>& wanted) {
   std::string file(layout.file_bytes(), '\0');
   auto* bytes = reinterpret_cast<std::byte*>(file.data());
@@ -73,9 +81,9 @@ offline::CheckReport checked_index(const OfflineDir& d) {
 }
 
 struct Indexed {
-  Indexed(const std::function<bool(int)>& wanted = [](int) { return true; }) {
+  explicit Indexed(const std::function<bool(int)>& wanted = [](int) { return true; }, Body life = with_keys) {
     m.options.index = false;
-    m.run(with_keys);
+    m.run(life);
     d = std::make_unique<OfflineDir>(m);
     d->replace(index_file, index_of(d->read("commitlog/00000000000000000000"), wanted));
   }
@@ -115,6 +123,18 @@ TEST(OfflineIndex, AGapIsDamage) {
   Indexed s([](int i) { return i != 5; });
   auto r = checked_index(*s.d);
   EXPECT_EQ(r.findings.count(Severity::damage, Kind::index_entry), 1u) << text_of(r);
+}
+
+// Before 5.5 RocketMQ does not index them, and another broker goes on in the same file.
+TEST(OfflineIndex, TagsThatAreNotIndexedAreNoDamage) {
+  Indexed s([](int) { return true; }, with_keys_and_tags);
+  auto r = checked_index(*s.d);
+  EXPECT_TRUE(r.clean()) << text_of(r);
+  EXPECT_EQ(r.index.untagged, uint64_t{records - 1}) << "behind the last entry nothing is missing";
+  EXPECT_EQ(r.findings.count(Severity::note, Kind::index_entry), 1u) << text_of(r);
+  Indexed gap([](int i) { return i != 5; }, with_keys_and_tags);
+  auto g = checked_index(*gap.d);
+  EXPECT_EQ(g.findings.count(Severity::damage, Kind::index_entry), 1u) << text_of(g);
 }
 
 TEST(OfflineIndex, FindsDamage) {
