@@ -26,6 +26,8 @@ inline constexpr uint32_t waiting_pulls_max = 200'000;
 inline constexpr size_t pop_checkpoint_bytes = 128;    // of memory, and 4 for each message of a sparse one
 inline constexpr size_t pop_checkpoints_min = 10'000;  // may be outstanding however little memory there is
 inline constexpr uint32_t waiting_pops_of_group_max = 1'024;  // popPollingSize
+inline constexpr uint32_t http_connections_max = 32;          // of metrics and health
+inline constexpr size_t http_head_bytes_max = 8u << 10;
 inline constexpr uint32_t mailbox_messages_max = 65'536;
 inline constexpr uint32_t log_lines_queued_max = 4'096;
 

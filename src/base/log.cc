@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -33,6 +34,7 @@ struct Line {
 };
 
 std::atomic<LogLevel> threshold{LogLevel::info};
+std::atomic<uint64_t> lines_over_rate{0}, lines_lost{0};
 
 // A line stays a line: control characters of a peer's text are shown, not obeyed.
 std::string printable(std::string_view s) {
@@ -86,6 +88,7 @@ class LogThread {
     if (l.id != nullptr && over_rate(*l.id)) return;
     if (lines_.size() >= limits::log_lines_queued_max) {
       lost_++;
+      lines_lost.fetch_add(1, std::memory_order_relaxed);
       return;
     }
     lines_.push_back(std::move(l));
@@ -93,32 +96,63 @@ class LogThread {
   }
 
  private:
+  static constexpr int64_t rate_window_ns = 10 * ns_per_s;
+  static constexpr int rate_lines = 20;
   struct Rate {
+    const MessageId* id = nullptr;
     int64_t window_start_ns = 0;
     int count = 0;
     uint64_t dropped = 0;
   };
 
+  // Of the window that is over.
+  void tell_dropped(Rate& r) {
+    if (r.dropped == 0) return;
+    rates_dropping_--;
+    Line l{LogLevel::notice,
+           r.id,
+           fmt::format("{} more lines of event {} were not written", r.dropped, r.id->name),
+           {{"SUPPRESSED", std::to_string(r.dropped)}}};
+    r.dropped = 0;
+    if (lines_.size() < limits::log_lines_queued_max) lines_.push_back(std::move(l));
+  }
+
   bool over_rate(const MessageId& id) {
     Rate& r = rates_[id.hex];
-    int64_t now = system_mono_ns();
-    if (now - r.window_start_ns > 10 * ns_per_s) {
-      if (r.dropped != 0)
-        lines_.push_back({LogLevel::notice,
-                          nullptr,
-                          fmt::format("{} more lines of event {} were not written", r.dropped, id.name),
-                          {}});
-      r = {now, 0, 0};
+    r.id = &id;
+    const int64_t now = system_mono_ns();
+    if (now - r.window_start_ns > rate_window_ns) {
+      tell_dropped(r);
+      r.window_start_ns = now;
+      r.count = 0;
     }
-    if (++r.count <= 20) return false;
-    r.dropped++;
+    if (++r.count <= rate_lines) return false;
+    if (r.dropped++ == 0) rates_dropping_++;
+    lines_over_rate.fetch_add(1, std::memory_order_relaxed);
     return true;
+  }
+
+  // What nobody asks about any more is told all the same.
+  void tell_old_rates(bool all) {
+    const int64_t now = system_mono_ns();
+    for (auto& [hex, r] : rates_)
+      if (all || now - r.window_start_ns > rate_window_ns) tell_dropped(r);
+  }
+
+  void wait_for_lines(std::unique_lock<std::mutex>& g) {
+    const auto something = [&] { return stop_ || !lines_.empty(); };
+    while (!something()) {
+      if (rates_dropping_ == 0) return wake_.wait(g, something);
+      wake_.wait_for(g, std::chrono::seconds(1), something);
+      tell_old_rates(false);
+    }
   }
 
   void run() {
     std::unique_lock g(mutex_);
     for (;;) {
-      wake_.wait(g, [&] { return stop_ || !lines_.empty(); });
+      wait_for_lines(g);
+      if (stop_) tell_old_rates(true);
       if (lines_.empty() && stop_) return;
       std::deque<Line> now = std::move(lines_);
       lines_.clear();
@@ -128,6 +162,7 @@ class LogThread {
       if (lost != 0)
         write({LogLevel::warning, &ids::log_lines_lost, fmt::format("{} log lines were lost", lost), {}});
       g.lock();
+      if (rates_dropping_ != 0) tell_old_rates(false);
     }
   }
 
@@ -143,6 +178,7 @@ class LogThread {
   std::condition_variable wake_;
   std::deque<Line> lines_;
   std::map<std::string_view, Rate> rates_;
+  size_t rates_dropping_ = 0;  // of them, that have dropped lines to tell of
   uint64_t lost_ = 0;
   bool stop_ = false;
   std::thread thread_;  // last: starts when everything above is ready
@@ -197,6 +233,9 @@ void log_set_level(LogLevel level) {
 }
 LogLevel log_level() {
   return threshold;
+}
+LogCounts log_counts() {
+  return {lines_over_rate.load(std::memory_order_relaxed), lines_lost.load(std::memory_order_relaxed)};
 }
 
 void log(LogLevel level, const MessageId& id, std::string_view text, std::initializer_list<LogField> fields) {

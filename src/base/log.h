@@ -1,7 +1,7 @@
 // The log: structured lines to the journal, or to stderr when not under systemd. A line is handed to a
 // thread of the log's own over a bounded queue, because the journal's socket may block and a ring must
 // not; when the queue is full lines are dropped and counted, and the count is said later. Lines with the
-// same id beyond a rate (20 in 10 s) are dropped and counted too.
+// same id beyond a rate (20 in 10 s) are dropped and counted too, and a line of that id says how many.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,13 @@ void log_start(bool to_journal, LogLevel level);
 void log_stop();
 void log_set_level(LogLevel level);
 LogLevel log_level();
+
+// Lines that nobody will see, since the start.
+struct LogCounts {
+  uint64_t over_rate = 0;  // beyond the rate of their id
+  uint64_t lost = 0;       // the queue was full
+};
+LogCounts log_counts();
 
 // Any thread, never blocks. An event with an id, for operators.
 void log(LogLevel level, const MessageId& id, std::string_view text,

@@ -38,6 +38,8 @@ struct MessageId {
   X(store_disk_full,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0225", "store-disk-full")                       \
   X(store_disk_writable,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0226", "store-disk-writable")                   \
   X(config_file_written,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0227", "config-file-written")                   \
+  X(metrics_served,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0108", "metrics-served")                        \
+  X(metrics_unavailable,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0109", "metrics-unavailable")                   \
   X(peer_malformed_frame,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0301", "peer-malformed-frame")                  \
   X(peer_limit,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0302", "peer-limit")                            \
   X(peer_idle,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0303", "peer-idle")                             \
@@ -49,6 +51,9 @@ struct MessageId {
   X(topic_changed,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0501", "topic-changed")                         \
   X(group_changed,         "3a6d1f0be2e94c0f9d0a7c1a5b7e0502", "group-changed")                         \
   X(config_changed,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0503", "config-changed")                        \
+  X(config_needs_restart,  "3a6d1f0be2e94c0f9d0a7c1a5b7e0507", "config-needs-restart")                  \
+  X(config_reloaded,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0508", "config-reloaded")                       \
+  X(reload_refused,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0509", "reload-refused")                        \
   X(delivery_failed,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0603", "delivery-failed")                       \
   X(clock_set,             "3a6d1f0be2e94c0f9d0a7c1a5b7e0602", "clock-set")                             \
   X(dedup_full,            "3a6d1f0be2e94c0f9d0a7c1a5b7e0506", "dedup-full")                            \

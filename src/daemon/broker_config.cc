@@ -55,6 +55,17 @@ void check_addresses(const BrokerConfig& c, ConfigErrors& errors) {
   }
 }
 
+// A port that another one of this broker has would never be free.
+void check_metrics(const BrokerConfig& c, ConfigErrors& errors) {
+  if (!metric_labels_of(c.metricsLabel))
+    errors.push_back("'metricsLabel' must be name:value pairs separated by ',', not '" + c.metricsLabel +
+                     "'");
+  const int64_t port = c.metricsPromExporterPort;
+  if (c.metricsExporterType == "PROM" && (port == c.listenPort || port == c.listenPort - 2))
+    errors.push_back(
+        "'metricsPromExporterPort' must not be a port of the broker, listenPort or listenPort - 2");
+}
+
 void check_values(const BrokerConfig& c, ConfigErrors& errors) {
   check_name("brokerName", c.brokerName, errors);
   check_name("brokerClusterName", c.brokerClusterName, errors);
@@ -73,6 +84,7 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
     errors.push_back("'deleteWhen' must be hours from 0 to 23 separated by ';', not '" + c.deleteWhen + "'");
   if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels)
     errors.push_back(levels.error().where);
+  check_metrics(c, errors);
 }
 
 constexpr int64_t memory_limit_min = 64 << 20, memory_limit_usual = 1 << 30;

@@ -6,6 +6,7 @@ namespace {
 
 constexpr int64_t ms_per_day = 86'400'000;
 constexpr std::string_view log_levels = "error|warning|notice|info|debug";
+constexpr std::string_view exporter_types = "PROM|DISABLE";
 
 using B = BrokerConfig;
 const ConfigKey<B> broker_keys[] = {
@@ -493,6 +494,17 @@ const ConfigKey<B> broker_keys[] = {
      {},
      true},
     {"configBlackList", &B::configBlackList, "Keys that UPDATE_BROKER_CONFIG must refuse, separated by ';'."},
+    {"metricsExporterType", &B::metricsExporterType,
+     "PROM: metrics for Prometheus (rmqd-metrics(7)) and /health/live and /health/ready are served over "
+     "HTTP.",
+     0, 0, exporter_types},
+    {"metricsPromExporterHost", &B::metricsPromExporterHost,
+     "Address that metrics and health are served at. Whoever reaches it may read them."},
+    {"metricsPromExporterPort", &B::metricsPromExporterPort,
+     "Port of it. When it is taken the daemon serves all the same, and tries again.", 1, 65535},
+    {"metricsOtelCardinalityLimit", &B::metricsOtelCardinalityLimit,
+     "Series of one metric that are shown at most; rmqd_series_left_out counts the others.", 1, 1'000'000},
+    {"metricsLabel", &B::metricsLabel, "More labels for all metrics: name:value, separated by ','."},
     {"logLevel", &B::logLevel, "Least level of what is logged.", 0, 0, log_levels, true},
 };
 
@@ -572,10 +584,41 @@ const ConfigKey<N> namesrv_keys[] = {
      true},
     {"configBlackList", &N::configBlackList,
      "Keys that UPDATE_NAMESRV_CONFIG must refuse, separated by ';'."},
+    {"metricsExporterType", &N::metricsExporterType,
+     "PROM: metrics for Prometheus (rmqd-metrics(7)) and /health/live and /health/ready are served over "
+     "HTTP.",
+     0, 0, exporter_types},
+    {"metricsPromExporterHost", &N::metricsPromExporterHost,
+     "Address that metrics and health are served at. Whoever reaches it may read them."},
+    {"metricsPromExporterPort", &N::metricsPromExporterPort,
+     "Port of it. When it is taken the daemon serves all the same, and tries again.", 1, 65535},
+    {"metricsOtelCardinalityLimit", &N::metricsOtelCardinalityLimit,
+     "Series of one metric that are shown at most; rmqd_series_left_out counts the others.", 1, 1'000'000},
+    {"metricsLabel", &N::metricsLabel, "More labels for all metrics: name:value, separated by ','."},
     {"logLevel", &N::logLevel, "Least level of what is logged.", 0, 0, log_levels, true},
 };
 
 }  // namespace
+
+std::optional<LabelList> metric_labels_of(std::string_view text) {
+  LabelList out;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    if (one.empty()) continue;
+    const size_t colon = one.find(':');
+    if (colon == std::string_view::npos || colon == 0 || !is_letter(one.front())) return std::nullopt;
+    const std::string_view name = one.substr(0, colon);
+    for (char c : name)
+      if (!is_letter(c) && (c < '0' || c > '9')) return std::nullopt;
+    if (name.starts_with("__")) return std::nullopt;
+    for (const auto& [known, value] : out)
+      if (known == name) return std::nullopt;
+    out.emplace_back(name, one.substr(colon + 1));
+  }
+  return out;
+}
 
 std::span<const ConfigKey<BrokerConfig>> broker_config_table() {
   return broker_keys;

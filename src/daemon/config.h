@@ -3,13 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "daemon/config_table.h"
 
 namespace rmq {
+
+// metricsLabel, parsed. Nothing: it is not name:value pairs separated by ',', or a name is none of
+// Prometheus'.
+using LabelList = std::vector<std::pair<std::string, std::string>>;
+std::optional<LabelList> metric_labels_of(std::string_view text);
 
 struct BrokerConfig {
   std::string brokerClusterName = "DefaultCluster";
@@ -101,6 +110,11 @@ struct BrokerConfig {
   int64_t registerBrokerTimeoutMills = 24'000;
   int64_t channelExpiredTimeout = 120'000;
   std::string configBlackList;
+  std::string metricsExporterType = "PROM";
+  std::string metricsPromExporterHost = "127.0.0.1";
+  int64_t metricsPromExporterPort = 5557;
+  int64_t metricsOtelCardinalityLimit = 5000;
+  std::string metricsLabel;
   std::string logLevel = "info";
 };
 std::span<const ConfigKey<BrokerConfig>> broker_config_table();
@@ -120,6 +134,11 @@ struct NamesrvConfig {
   bool needWaitForService = false;
   int64_t waitSecondsForService = 45;
   std::string configBlackList;
+  std::string metricsExporterType = "PROM";
+  std::string metricsPromExporterHost = "127.0.0.1";
+  int64_t metricsPromExporterPort = 5558;
+  int64_t metricsOtelCardinalityLimit = 5000;
+  std::string metricsLabel;
   std::string logLevel = "info";
 };
 std::span<const ConfigKey<NamesrvConfig>> namesrv_config_table();

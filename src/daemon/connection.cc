@@ -16,7 +16,8 @@ constexpr int64_t idle_ns = limits::idle_connection_seconds * ns_per_s;
 
 // ---- Request -----------------------------------------------------------------------------------------
 
-Request::Request(Connection& c, proto::Frame f) : connection_(c), frame_(std::move(f)) {
+Request::Request(Connection& c, proto::Frame f)
+    : begun_ns(Loop::current().now_ns()), connection_(c), frame_(std::move(f)) {
   connection_.memory_.requests_changed(0, frame_.bytes());
 }
 
@@ -86,6 +87,7 @@ void Request::reply(ResponseCode code, std::string_view remark, std::string_view
 void Request::give_slot_back() {
   if (!std::exchange(has_slot_, false)) return;
   connection_.requests_--;
+  if (connection_.service_ != nullptr) connection_.service_->at_work(*this, -1);
   connection_.slot_freed_.notify();
 }
 
@@ -159,6 +161,7 @@ Task<void> Connection::read_loop() {
       count_held();
     }  // the buffer goes back here: all connections share them
     if (holds_too_much()) {
+      if (service_ != nullptr) service_->faults.no_memory++;
       log(LogLevel::warning, ids::peer_limit, "connection closed: no memory left for its large request",
           {{"CLIENT", peer_text_}, {"BYTES", std::to_string(held_bytes_)}});
       co_return;
@@ -168,6 +171,7 @@ Task<void> Connection::read_loop() {
 }
 
 void Connection::log_idle() {
+  if (service_ != nullptr) service_->faults.idle++;
   log(LogLevel::debug, ids::peer_idle, "connection closed: idle", {{"CLIENT", peer_text_}});
 }
 
@@ -201,6 +205,7 @@ bool Connection::take_frames(Bytes received) {
 }
 
 void Connection::log_malformed(const char* reason) {
+  if (service_ != nullptr) service_->faults.malformed_frame++;
   log(LogLevel::warning, ids::peer_malformed_frame, "connection closed: malformed frame",
       {{"CLIENT", peer_text_}, {"REASON", reason}});
 }
@@ -218,7 +223,10 @@ Task<void> Connection::work(proto::Frame frame) {
     co_return;
   }
   requests_++;
-  if (service_ != nullptr) co_await service_->serve(request);
+  if (service_ != nullptr) {
+    service_->at_work(request, 1);
+    co_await service_->serve(request);
+  }
   if (!request.answered_ && !request.is_oneway() && service_ == nullptr && is_open()) {
     proto::append_not_supported(begin_write(), request.command);
     end_write();

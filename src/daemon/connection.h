@@ -39,10 +39,13 @@ class Request {
   ~Request();
 
   Connection& connection() { return connection_; }
+  const Connection& connection() const { return connection_; }
   proto::Frame& frame() { return frame_; }
   Bytes body() const { return frame_.body(); }
   bool is_oneway() const { return command.is_oneway(); }
   bool is_answered() const { return answered_; }
+  // It gave its slot of the connection back to wait for long: a held pull.
+  bool was_held() const { return !has_slot_; }
 
   // The answer of a row, with its response header.
   template <class Cmd>
@@ -90,6 +93,7 @@ class Request {
   void give_room_back();
 
   proto::RemotingCommand command;
+  const int64_t begun_ns;  // when its frame was there
 
  private:
   friend class Connection;
@@ -104,6 +108,23 @@ class Request {
   bool has_slot_ = true;
 };
 
+// Why connections of a service were closed, or not taken.
+struct PeerFaults {
+  uint64_t malformed_frame = 0;
+  uint64_t idle = 0;
+  uint64_t no_memory = 0;  // for an unfinished frame
+  uint64_t too_many = 0;   // limits::connections_max
+  uint64_t accept_failed = 0;
+  PeerFaults& operator+=(const PeerFaults& o) {
+    malformed_frame += o.malformed_frame;
+    idle += o.idle;
+    no_memory += o.no_memory;
+    too_many += o.too_many;
+    accept_failed += o.accept_failed;
+    return *this;
+  }
+};
+
 // What is served: the broker or the name server. serve() must answer (unless one-way) before it resolves.
 class Service {
  public:
@@ -114,8 +135,11 @@ class Service {
   virtual void closed(const std::shared_ptr<Connection>&) {}
   // For counters: an answer with this code goes out.
   virtual void answered(const Request&, proto::ResponseCode) {}
+  // The same: a request is begun (1), or has ended or begins to wait for long (-1).
+  virtual void at_work(const Request&, int change) {}
 
   NetMemory net_memory;  // of all connections to this service
+  PeerFaults faults;
 };
 
 // The answer to a request of ours. `command` views `frame`.

@@ -3,7 +3,11 @@
 #include <cstdio>
 
 #include "base/log.h"
+#include "daemon/exporter.h"
+#include "daemon/namesrv/metrics.h"
 #include "daemon/namesrv/name_server.h"
+#include "daemon/process_metrics.h"
+#include "daemon/reload.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
 #include "uring/disk.h"
@@ -30,22 +34,28 @@ Task<void> show_status(const Server& server, namesrv::NameServer& names, Event& 
   }
 }
 
-// SIGHUP: the log level of the configuration file takes effect; other keys need a restart.
-void reload_log_level(const CommandLine& line) {
-  NamesrvConfig again;
-  ConfigErrors errors = config_read(namesrv_config_table(), again, line.config_file, line.settings);
-  for (const std::string& e : errors)
-    log(LogLevel::error, ids::config_invalid, "the configuration was not read again: " + e);
-  if (!errors.empty()) return;
-  log_set_level(log_level_of(again.logLevel));
-  log(LogLevel::notice, ids::config_changed, "log level is " + again.logLevel);
+ConfigErrors read_config(const CommandLine& line, NamesrvConfig& config) {
+  ConfigErrors errors = config_read(namesrv_config_table(), config, line.config_file, line.settings);
+  if (!metric_labels_of(config.metricsLabel))
+    errors.push_back("'metricsLabel' must be name:value pairs separated by ','");
+  return errors;
 }
 
-Task<void> wait_for_stop(Signals& signals, const CommandLine& line) {
+void reload(const CommandLine& line, namesrv::NameServer& names) {
+  begin_reload();
+  NamesrvConfig next;
+  const ConfigErrors errors = read_config(line, next);
+  if (!errors.empty()) return report_refused_reload(errors);
+  const auto changes = config_changes(namesrv_config_table(), names.config(), next);
+  names.take_config(next);
+  report_reload(changes);
+}
+
+Task<void> wait_for_stop(Signals& signals, const CommandLine& line, namesrv::NameServer& names) {
   for (;;) {
     int signal = co_await signals.next();
     if (signal != SIGHUP) co_return;
-    reload_log_level(line);
+    reload(line, names);
   }
 }
 
@@ -54,7 +64,29 @@ struct Environment {
   const NamesrvConfig& config;
   Ring& ring;
   Disk& disk;
-  Net& net;
+  UringNet& net;
+};
+
+std::string labels_of(const NamesrvConfig& c) {
+  std::string out = MetricsPage::labels_text({{"node_type", "namesrv"}});
+  for (const auto& [name, value] : metric_labels_of(c.metricsLabel).value_or(LabelList{}))
+    out += ',' + MetricsPage::labels_text({{name, value}});
+  return out;
+}
+
+// Metrics and health, from the moment that the name server listens to its end.
+struct Observed {
+  Observed(const Environment& e, namesrv::NameServer& names, const Server& server)
+      : exporter(e.net, exporter_options_of(e.config)),
+        process(e.ring, e.net.pool(), e.disk),
+        names_export(names) {
+    process.add(server, names);
+    exporter.add(process, labels_of(e.config));
+    exporter.add(names_export, labels_of(e.config));
+  }
+  Exporter exporter;
+  ProcessMetrics process;
+  namesrv::NamesrvExport names_export;
 };
 
 Task<void> run(Environment e, int& code) {
@@ -79,12 +111,16 @@ Task<void> run(Environment e, int& code) {
     co_return;
   }
   names.start(stop, scope);
+  Observed observed(e, names, server);
+  observed.exporter.set_not_ready("");
+  scope.spawn(observed.exporter.run(stop));
   scope.spawn(feed_watchdog(stop));
   notify_ready("Listening at " + at);
   scope.spawn(show_status(server, names, stop));
   log(LogLevel::notice, ids::namesrv_started, "name server " RMQD_VERSION " is listening at " + at);
 
-  co_await wait_for_stop(signals, e.line);
+  co_await wait_for_stop(signals, e.line, names);
+  observed.exporter.set_not_ready("stopping");
   notify_stopping();
   stop.set();
   co_await server.stop();
@@ -131,7 +167,7 @@ int main(int argc, char** argv) {
     return exit_code::ok;
   }
   NamesrvConfig config;
-  const ConfigErrors errors = config_read(table, config, line.config_file, line.settings);
+  const ConfigErrors errors = read_config(line, config);
   report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
   if (line.check_config) return exit_code::ok;

@@ -5,8 +5,13 @@
 
 #include "base/log.h"
 #include "daemon/broker/broker.h"
+#include "daemon/broker/metrics_export.h"
 #include "daemon/broker_config.h"
+#include "daemon/exporter.h"
+#include "daemon/namesrv/metrics.h"
 #include "daemon/namesrv/name_server.h"
+#include "daemon/process_metrics.h"
+#include "daemon/reload.h"
 #include "daemon/rocketmq_keys.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
@@ -27,15 +32,27 @@ struct Environment {
   BrokerConfig& config;
   Ring& ring;
   Disk& disk;
-  Net& net;
+  UringNet& net;
+};
+
+// What is told to whoever asks: up from the start to the end.
+struct Observed {
+  explicit Observed(const Environment& e)
+      : exporter(e.net, exporter_options_of(e.config)), process(e.ring, e.net.pool(), e.disk) {
+    exporter.add(process, broker::BrokerExport::labels(e.config));
+  }
+  Exporter exporter;
+  ProcessMetrics process;
 };
 
 class ShownProgress : public store::RecoveryProgress {
  public:
+  explicit ShownProgress(Exporter& exporter) : exporter_(exporter) {}
   void on_progress(int per_cent, int64_t physical_offset) override {
     std::string text = "Recovering the store: " + std::to_string(per_cent) + " %, at offset " +
                        std::to_string(physical_offset);
     notify_more_time(text, more_start_time_ns);
+    exporter_.set_not_ready(text);
     log(LogLevel::info, text);
   }
   void on_damage(int64_t at, int64_t next_valid) override {
@@ -50,6 +67,9 @@ class ShownProgress : public store::RecoveryProgress {
         "a damaged part of the CommitLog was set aside, its messages are lost",
         {{"OFFSET", std::to_string(from)}, {"BYTES", std::to_string(to - from)}});
   }
+
+ private:
+  Exporter& exporter_;
 };
 
 // A log that cannot be written ends the process; systemd starts it again and recovery decides.
@@ -75,7 +95,7 @@ class StopOnFailure : public store::FailureListener {
   void on_file_deleted(const store::DeletedFile& f) override {
     const std::string bytes = std::to_string(f.bytes);
     if (f.reason == store::DeleteReason::log_deleted)
-      return log(LogLevel::info, ids::store_queue_file_deleted,
+      return log(LogLevel::debug, ids::store_queue_file_deleted,
                  "a file of a queue or of the index was deleted",
                  {{"FILE", f.path}, {"BYTES", bytes}, {"REASON", store::name_of(f.reason)}});
     const std::string age = f.age_ms < 0 ? "unknown" : std::to_string(f.age_ms / 1000);
@@ -125,23 +145,33 @@ Task<void> show_status(const Server& server, const broker::Broker& b, Event& sto
   }
 }
 
-void reload_log_level(const CommandLine& line) {
-  BrokerConfig again;
-  ConfigErrors errors = config_read(broker_config_table(), again, line.config_file, line.settings,
-                                    rocketmq_keys_passed_over(nullptr));
-  for (const std::string& e : errors)
-    log(LogLevel::error, ids::config_invalid, "the configuration was not read again: " + e);
-  if (!errors.empty()) return;
-  log_set_level(log_level_of(again.logLevel));
-  log(LogLevel::notice, ids::config_changed,
-      "log level is " + again.logLevel + "; other keys need a restart");
+// The configuration that the command line means, complete. `useless` gets keys without effect; may be null.
+ConfigErrors read_config(const CommandLine& line, BrokerConfig& config, std::vector<std::string>* useless) {
+  config.storePathRootDir.clear();
+  ConfigErrors errors = config_read(broker_config_table(), config, line.config_file, line.settings,
+                                    rocketmq_keys_passed_over(useless));
+  const bool root_given = !config.storePathRootDir.empty();
+  if (!root_given) config.storePathRootDir = BrokerConfig{}.storePathRootDir;
+  complete_broker_config(config, line.standalone, root_given, errors);
+  return errors;
 }
 
-Task<void> watch_signals(Signals& signals, const CommandLine& line, Event& stop) {
+void reload(const CommandLine& line, broker::Broker& b) {
+  begin_reload();
+  BrokerConfig next;
+  const ConfigErrors errors = read_config(line, next, nullptr);
+  if (!errors.empty()) return report_refused_reload(errors);
+  const auto changes = config_changes(broker_config_table(), b.config, next);
+  take_run_time_keys(broker_config_table(), b.config, next);
+  b.apply_config();
+  report_reload(changes);
+}
+
+Task<void> watch_signals(Signals& signals, const CommandLine& line, broker::Broker& b, Event& stop) {
   for (;;) {
     int signal = co_await signals.next();
     if (signal == SIGHUP) {
-      reload_log_level(line);
+      reload(line, b);
       continue;
     }
     stop.set();
@@ -164,8 +194,9 @@ void log_recovery(const store::RecoveryStats& r) {
         {{"OFFSET", std::to_string(r.torn_at)}, {"BYTES", std::to_string(r.torn_bytes)}});
 }
 
-Task<std::unique_ptr<store::MessageStore>> open_store(const Environment& e, int& code) {
-  ShownProgress progress;
+Task<std::unique_ptr<store::MessageStore>> open_store(const Environment& e, Exporter& exporter, int& code) {
+  exporter.set_not_ready("opening the store");
+  ShownProgress progress(exporter);
   auto opened = co_await store::MessageStore::open(e.disk, store_options_of(e.config), &progress);
   if (opened) {
     log_recovery((*opened)->stats().recovery);
@@ -274,7 +305,31 @@ Task<void> stop_serving(broker::Broker& b, Server& main_port, Server& vip_port, 
   stopping.step = "closing the store";
 }
 
-Task<void> serve(const Environment& e, store::MessageStore& store, Stopping& stopping, int& code) {
+// While the broker serves, its metrics are on the page.
+class Shown {
+ public:
+  Shown(Observed& o, broker::Broker& b, OwnNamesrv& own) : observed_(o), broker_(b), names_(own.names) {
+    o.exporter.add(broker_, broker::BrokerExport::labels(b.config));
+  }
+  void add(const Server& server, const Service& service) { observed_.process.add(server, service); }
+  void add_names(OwnNamesrv& own) {
+    add(own.server, own.names);
+    observed_.exporter.add(names_, MetricsPage::labels_text({{"node_type", "namesrv"}}));
+  }
+  Task<void> end() {
+    co_await observed_.exporter.remove(broker_);
+    co_await observed_.exporter.remove(names_);
+    observed_.process.clear_servers();
+  }
+
+ private:
+  Observed& observed_;
+  broker::BrokerExport broker_;
+  namesrv::NamesrvExport names_;
+};
+
+Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& store, Stopping& stopping,
+                 int& code) {
   Event stop;
   Signals signals(e.ring);
   StopOnFailure on_failure(stop);
@@ -283,13 +338,18 @@ Task<void> serve(const Environment& e, store::MessageStore& store, Stopping& sto
   OwnNamesrv own(e);
   broker::Broker b(e.config, e.disk, e.net, store);
   Server main_port(e.net, b), vip_port(e.net, b);
+  Shown shown(observed, b, own);
   bool good = true;
   if (e.line.standalone) good = co_await start_namesrv(own, e, stop, scope, code);
   if (good) good = co_await start_broker(b, main_port, vip_port, e, code);
   if (good) {
     b.start();
+    shown.add(main_port, b);
+    shown.add(vip_port, b);
+    if (e.line.standalone) shown.add_names(own);
+    observed.exporter.set_not_ready("");
     scope.spawn(feed_watchdog(stop));
-    scope.spawn(watch_signals(signals, e.line, stop));
+    scope.spawn(watch_signals(signals, e.line, b, stop));
     notify_ready("Serving at " + b.address_text());
     log(LogLevel::notice, ids::broker_started, "broker " RMQD_VERSION " serves at " + b.address_text(),
         {{"BROKER", e.config.brokerName},
@@ -298,10 +358,12 @@ Task<void> serve(const Environment& e, store::MessageStore& store, Stopping& sto
          {"NAMESRV", e.config.namesrvAddr}});
     scope.spawn(show_status(main_port, b, stop));
     co_await stop.wait();
+    observed.exporter.set_not_ready(on_failure.failed ? "the store cannot be written" : "stopping");
     notify_stopping();
     stopping.scope.spawn(extend_stop([&stopping] { return stopping.text(); }, stopping.done));
   }
   stop.set();
+  co_await shown.end();
   co_await stop_serving(b, main_port, vip_port, own.server, stopping);
   signals.close();
   co_await scope.join();
@@ -309,11 +371,11 @@ Task<void> serve(const Environment& e, store::MessageStore& store, Stopping& sto
   if (on_failure.failed) code = exit_code::io_error;
 }
 
-Task<void> run_store(const Environment& e, int& code) {
-  auto store = co_await open_store(e, code);
+Task<void> run_store(const Environment& e, Observed& observed, int& code) {
+  auto store = co_await open_store(e, observed.exporter, code);
   if (!store) co_return;
   Stopping stopping(*store);
-  co_await serve(e, *store, stopping, code);
+  co_await serve(e, observed, *store, stopping, code);
   co_await store->shutdown();
   stopping.done.set();
   co_await stopping.scope.join();
@@ -321,8 +383,14 @@ Task<void> run_store(const Environment& e, int& code) {
 }
 
 Task<void> run(Environment e, int& code) {
+  Observed observed(e);
+  Event end;
+  Scope scope;
+  scope.spawn(observed.exporter.run(end));
   bool free = co_await ports_are_free(e, code);
-  if (free) co_await run_store(e, code);
+  if (free) co_await run_store(e, observed, code);
+  end.set();
+  co_await scope.join();
 }
 
 int start(const CommandLine& line, BrokerConfig& config) {
@@ -361,14 +429,13 @@ int main(int argc, char** argv) {
     std::fputs(config_roff(table).c_str(), stdout);
     return exit_code::ok;
   }
+  if (line.print_metrics_roff) {
+    std::fputs(metrics_roff().c_str(), stdout);
+    return exit_code::ok;
+  }
   BrokerConfig config;
-  config.storePathRootDir.clear();
   std::vector<std::string> useless;
-  ConfigErrors errors =
-      config_read(table, config, line.config_file, line.settings, rocketmq_keys_passed_over(&useless));
-  const bool root_given = !config.storePathRootDir.empty();
-  if (!root_given) config.storePathRootDir = BrokerConfig{}.storePathRootDir;
-  complete_broker_config(config, line.standalone, root_given, errors);
+  const ConfigErrors errors = read_config(line, config, &useless);
   report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
   if (line.check_config) {

@@ -20,12 +20,14 @@ Task<void> Server::accept_loop() {
     if (!stream) {
       if (stream.error().code == Errc::closed) break;
       // Out of descriptors or memory: the next one may find some.
+      service_.faults.accept_failed++;
       log(LogLevel::error, ids::peer_limit, "a connection was not accepted",
           {{"REASON", to_string(stream.error())}});
       co_await sleep_for(accept_retry_ns);
       continue;
     }
     if (open_.size() >= limits::connections_max) {
+      service_.faults.too_many++;
       log(LogLevel::warning, ids::peer_limit, "connection refused: too many are open",
           {{"CLIENT", (*stream)->peer().text()}});
       (*stream)->close();

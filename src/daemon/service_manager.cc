@@ -33,6 +33,7 @@ CommandLine parse_command_line(int argc, char** argv, std::string_view program, 
                  "Run a name server in this process too; no configuration file is needed");
   app.add_flag("--version", version, "Print the version and exit");
   app.add_flag("--dump-config-man", c.print_config_roff)->group("");
+  app.add_flag("--dump-metrics-man", c.print_metrics_roff)->group("");
   app.footer("Configuration keys, with their defaults (file " + std::string(default_config) + "):\n" +
              std::string(keys_help));
   try {

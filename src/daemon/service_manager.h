@@ -28,6 +28,7 @@ struct CommandLine {
   bool check_config = false;
   bool standalone = false;
   bool print_config_roff = false;
+  bool print_metrics_roff = false;
   // Set: do not run, exit with this code (help, version, a mistake; the text is printed already).
   int exit_with = -1;
 };

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "proto/record.h"
@@ -177,6 +178,7 @@ bool CommitLog::next_batch(Batch& b) {
   uint64_t data_end = std::min(append_, b.segment->data_end);
   b.begin = align_down(written_);
   b.end = std::min(data_end, b.begin + log_write_bytes_max);
+  b.puts = stats_.puts;
   return true;
 }
 
@@ -203,6 +205,8 @@ Task<Result<void>> CommitLog::write_batch(const Batch& b) {
 }
 
 void CommitLog::batch_written(const Batch& b) {
+  stats_.batch_messages.add(b.puts - std::exchange(counted_puts_, b.puts));
+  stats_.batch_bytes.add(b.end > written_ ? b.end - written_ : 0);
   written_ = b.end == b.segment->data_end ? b.segment->base + segments_.file_bytes() : b.end;
   zeroed_ = std::max(zeroed_, align_up(written_));
   if (options_.flush == FlushDiskType::SYNC_FLUSH) flushed_ = written_;

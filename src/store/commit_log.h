@@ -89,6 +89,7 @@ class CommitLog {
     std::shared_ptr<Segment> segment;
     uint64_t begin = 0;  // whole block
     uint64_t end = 0;    // physical end of the data
+    uint64_t puts = 0;   // messages that had been appended when it was made
   };
   Task<void> flush_loop();
   Task<void> sync_loop();
@@ -117,6 +118,7 @@ class CommitLog {
 
   const StoreOptions& options_;
   StoreStats& stats_;
+  uint64_t counted_puts_ = 0;  // of stats_.puts, in batches that were written
   LogOwner& owner_;
   SegmentSet segments_;
   LogCache cache_;

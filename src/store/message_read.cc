@@ -117,6 +117,7 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int3
       const bool by_record = j == Judgement::by_record;
       if (by_record) cost += g.filter->record_cost();
       auto at_once = add_at_once(r, g, u, by_record);
+      (at_once ? stats_.records_in_memory : stats_.records_read)++;
       Result<Added> added = at_once.value_or(Added::later);
       if (!at_once) added = co_await add_record(r, g, o, u, by_record);
       if (!added && r.message_count == 0) r.status = GetMessageStatus::OFFSET_FOUND_NULL;

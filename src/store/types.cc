@@ -114,4 +114,10 @@ void LatencyHistogram::add_ns(int64_t ns) {
   sum_us += us;
 }
 
+void SizeHistogram::add(uint64_t value) {
+  const auto i = value <= 1 ? size_t{0} : static_cast<size_t>(std::bit_width(value - 1));
+  buckets[i < buckets.size() ? i : buckets.size() - 1]++;
+  sum += value;
+}
+
 }  // namespace rmq::store

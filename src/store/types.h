@@ -321,6 +321,13 @@ struct LatencyHistogram {
   void add_ns(int64_t ns);
 };
 
+// Counts by powers of two: bucket i holds values in (2^(i-1), 2^i], bucket 0 those up to 1.
+struct SizeHistogram {
+  std::array<uint64_t, 32> buckets{};
+  uint64_t sum = 0;
+  void add(uint64_t value);
+};
+
 struct RecoveryStats {
   bool clean = false;           // the last process stopped in order
   bool queues_rebuilt = false;  // ConsumeQueues were made anew from the whole log
@@ -344,10 +351,13 @@ struct StoreStats {
   uint64_t get_messages = 0;
   uint64_t get_bytes = 0;
   uint64_t get_misses = 0;
+  uint64_t records_in_memory = 0,
+           records_read = 0;  // that gets looked at: at once, or after reading the disk
   uint64_t log_writes = 0;
   uint64_t log_write_bytes = 0;  // of the device: whole blocks
   LatencyHistogram log_write;
-  uint64_t log_syncs = 0;  // ASYNC_FLUSH and fallback
+  SizeHistogram batch_messages, batch_bytes;  // of one write of the log
+  uint64_t log_syncs = 0;                     // ASYNC_FLUSH and fallback
   uint64_t zeroed_bytes = 0;
   uint64_t log_reads = 0;  // from the device
   uint64_t log_read_bytes = 0;

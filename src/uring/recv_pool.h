@@ -54,6 +54,7 @@ class RecvPool final : private Completion {
 
   void starve(Client& c);
   void unstarve(Client& c);  // fine when it does not starve
+  uint32_t buffers() const { return options_.buffers; }
   uint32_t free_buffers() const { return free_; }
   uint64_t times_starved() const { return times_starved_; }
 

@@ -8,6 +8,7 @@ import tidy
 ID = '3a6d1f0be2e94c0f9d0a7c1a5b7e0101'
 GOOD = {
     'src/base/message_id.h': f'// Ids.\n  X(started, "{ID}", "started") \\\n',
+    'src/base/main.cc': 'log(ids::started);\n',
     'src/base/result.h': '// Results.\n#include <vector>\n',
     'src/store/commit_log.cc': '#include "base/result.h"\n#include "proto/record.h"\n',
     'src/proto/record.h': '// Records.\n',
@@ -85,7 +86,8 @@ class Tidy(unittest.TestCase):
         self.check([f'{ID} twice'], {catalog: GOOD[catalog] * 2})
         self.check(['lacks its Subject'], {catalog: f'-- {ID}\n\nIt started.\n'})
         self.check(['lacks its Subject or its text'], {catalog: f'-- {ID}\nSubject: Started\n\n'})
-        self.check(['name started twice', 'is no message id'], {
+        self.check(['no line has the id started'], {'src/base/main.cc': ''})
+        self.check(['no line has the id b', 'name started twice', 'is no message id'], {
             'src/base/message_id.h': GOOD['src/base/message_id.h'] + f'X(b, "{"1" * 32}", "started")\n',
             catalog: GOOD[catalog] + other + f'-- {"1" * 32}\nSubject: B\n\nText.\n'})
 

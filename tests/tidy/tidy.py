@@ -170,6 +170,8 @@ def catalog(tree):
             yield f'src/base/message_id.h: {name} is not 32 lower case hex digits'
         if value not in described:
             yield f'packaging/systemd/rmqd.catalog: no entry for {name} ({value})'
+        if not any(re.search(rf'\bids::{name}\b', code) for _, code in tree.having({'.cc'}, under=('src',))):
+            yield f'src/base/message_id.h: no line has the id {name}'
     for column, what in ((1, 'id'), (2, 'name')):
         values = [row[column] for row in ids]
         for value in {v for v in values if values.count(v) > 1}:

@@ -168,7 +168,11 @@ Task<void> Broker::once_a_second() {
     bool stop = co_await stopping.wait_for(ns_per_s);
     if (stop) co_return;
     stats.sample();
-    if (++seconds % 10 == 0) stats_items.sample(now_ns());
+    stats.flush.sample(store.stats().log_write);
+    if (++seconds % 10 != 0) continue;
+    stats_items.sample(now_ns());
+    metrics.forget_where([&](std::string_view topic) { return topics.find(topic) != nullptr; },
+                         [&](std::string_view group) { return groups.find(group) != nullptr; });
   }
 }
 
@@ -328,14 +332,19 @@ PutMessageStatus Broker::place_delayed(store::MessageIn& m, std::string& propert
   if (!config.timerWheelEnable) return PutMessageStatus::WHEEL_TIMER_NOT_ENABLE;
   if (ask.what == TimerAsk::What::illegal) return PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL;
   if (ask.what == TimerAsk::What::now) return PutMessageStatus::PUT_OK;
+  std::string real_topic(m.topic);
   if (!timers.begin_put(m, properties, ask)) return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
+  placed.topic = std::move(real_topic);
   placed.timer = true;
   placed.deliver_ms = ask.deliver_ms;
   return PutMessageStatus::PUT_OK;
 }
 
 void Broker::delayed_put(const Placed& placed, const store::PutMessageResult& result) {
-  if (placed.timer && result.queue_offset >= 0) stats.now.timers_taken++;
+  if (placed.timer && result.queue_offset >= 0) {
+    stats.now.timers_taken++;
+    metrics.timer_taken(placed.topic, placed.deliver_ms - due_clock.wall_ms());
+  }
   if (result.queue_offset >= 0) return;
   if (placed.level > 0) schedule.put_refused(placed.level);
   if (placed.timer) timers.put_refused();

@@ -16,9 +16,11 @@
 #include "daemon/broker/group_manager.h"
 #include "daemon/broker/lock_manager.h"
 #include "daemon/broker/long_polling.h"
+#include "daemon/broker/metrics.h"
 #include "daemon/broker/offset_manager.h"
 #include "daemon/broker/pop/pop_service.h"
 #include "daemon/broker/pop/request_modes.h"
+#include "daemon/broker/refusal_log.h"
 #include "daemon/broker/registration.h"
 #include "daemon/broker/schedule.h"
 #include "daemon/broker/stats.h"
@@ -51,6 +53,11 @@ class Broker : public Service, private store::ArrivalListener {
 
   Task<void> serve(Request& request) override;
   void closed(const std::shared_ptr<Connection>& c) override;
+  void answered(const Request& r, proto::ResponseCode code) override {
+    metrics.answered(r, code, now_ns());
+    if (code != proto::ResponseCode::SUCCESS) refusals.note(r, code, now_ns());
+  }
+  void at_work(const Request& r, int change) override { metrics.at_work(r.command.code, change); }
 
   // ---- what handlers share ----
   // Adds or changes a topic in the table; resolves when it is on disk and every name server knows it or
@@ -73,6 +80,7 @@ class Broker : public Service, private store::ArrivalListener {
     int level = 0;
     bool timer = false;
     int64_t deliver_ms = 0;  // of the timer
+    std::string topic;       // that it is for, of the timer
   };
   store::PutMessageStatus place_delayed(store::MessageIn& m, std::string& properties, int level,
                                         Placed& placed);
@@ -122,6 +130,8 @@ class Broker : public Service, private store::ArrivalListener {
   TopicRoutes routes;
   BrokerStats stats;
   StatsItemSet stats_items;
+  BrokerMetrics metrics;
+  RefusalLog refusals;
   proto::DataVersion config_version;
   Address store_host;
   proto::Host store_id_host;  // the same, for message ids

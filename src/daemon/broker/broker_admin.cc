@@ -42,6 +42,8 @@ void add_disk(std::map<std::string, std::string, std::less<>>& t, const BrokerCo
   t["commitLogDirCapacity"] =
       fmt::format("Total : {:.1f} GiB, Free : {:.1f} GiB.", static_cast<double>(d.total_bytes) / gib,
                   static_cast<double>(d.free_bytes) / gib);
+  t["diskTotalBytes"] = std::to_string(d.total_bytes);
+  t["diskFreeBytes"] = std::to_string(d.free_bytes);
 }
 
 void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
@@ -51,8 +53,9 @@ void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
   t["putMessageSizeTotal"] = std::to_string(s.put_bytes);
   t["putMessageAverageSize"] = fmt::format(
       "{:.1f}", s.puts == 0 ? 0.0 : static_cast<double>(s.put_bytes) / static_cast<double>(s.puts));
-  t["putLatency99"] = fmt::format("{:.2f}", percentile_ms(s.log_write, 0.99));
-  t["putLatency999"] = fmt::format("{:.2f}", percentile_ms(s.log_write, 0.999));
+  const store::LatencyHistogram flush = b.stats.flush.of_the_last_minute(s.log_write);
+  t["putLatency99"] = fmt::format("{:.2f}", percentile_ms(flush, 0.99));
+  t["putLatency999"] = fmt::format("{:.2f}", percentile_ms(flush, 0.999));
   t["commitLogMinOffset"] = std::to_string(b.store.min_physical_offset());
   t["commitLogMaxOffset"] = std::to_string(b.store.max_physical_offset());
   t["dispatchBehindBytes"] = std::to_string(b.store.max_physical_offset() - b.store.confirm_offset());
@@ -60,6 +63,7 @@ void add_store(std::map<std::string, std::string, std::less<>>& t, Broker& b) {
       fmt::format("{} B", b.store.max_physical_offset() - b.store.flushed_offset());
   for (const auto& [group, count] : b.discard.lost_by_group())
     t["unconsumedDeleted_" + group] = std::to_string(count);
+  t["storeNotWritableReason"] = b.store.not_writable_reason();
   t["dispatchMaxBuffer"] = t["pageCacheLockTimeMills"] = "0";
 }
 
@@ -89,6 +93,7 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
   t["brokerVersionDesc"] = proto::version_name(proto::mq_version::ours);
   t["brokerVersion"] = std::to_string(proto::mq_version::ours);
   t["rmqdVersion"] = RMQD_VERSION;
+  t["currentTimeMillis"] = std::to_string(b.wall_ms());
   t["brokerActive"] = "true";
   t["putTps"] = b.stats.rates(&Counters::put_messages);
   t["getFoundTps"] = b.stats.rates(&Counters::get_found);

@@ -254,7 +254,7 @@ Task<void> DiscardService::apply(Cuts cuts) {
     }
     if (auto it = counted_.find(topic); it != counted_.end()) forget_below(it->second, cut);
     if (messages > 0)
-      log(LogLevel::notice, ids::messages_discarded, "messages were discarded by the policy of their topic",
+      log(LogLevel::debug, ids::messages_discarded, "messages were discarded by the policy of their topic",
           {{"TOPIC", topic}, {"COUNT", std::to_string(messages)}});
   }
 }

@@ -129,10 +129,12 @@ Task<EndOutcome> TransactionService::end_half(int64_t offset, const proto::Recor
     outcome.code = ResponseCode::SUCCESS;  // it is appended
   auto it = open_.find(offset);
   check(it != open_.end());  // it was busy
-  if (outcome.code == ResponseCode::SUCCESS)
+  if (outcome.code == ResponseCode::SUCCESS) {
     retire(it);
-  else
+    broker_.metrics.transaction_ended(topic, commit, broker_.wall_ms() - record.born_timestamp_ms);
+  } else {
     it->second.busy = false;
+  }
   ended_.notify();
   co_return EndOutcome{outcome.code, std::move(outcome.remark)};
 }

@@ -34,6 +34,7 @@ Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader) {
 
 Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupRequestHeader h) {
   bool existed = b.groups.remove(h.group_name, b.wall_ms());
+  b.metrics.forget_group(h.group_name);
   if (h.clean_offset) {
     b.offsets.remove_group(h.group_name);
     auto kept = co_await b.offsets.kept(b.offsets.last_change());

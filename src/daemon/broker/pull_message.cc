@@ -149,6 +149,7 @@ void answer_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h
     b.stats.now.get_transferred += g.message_count;
     b.stats_items.add(StatsKind::group_get, h.topic, h.consumer_group, g.message_count, g.byte_count,
                       b.now_ns());
+    b.metrics.messages_out(h.topic, h.consumer_group, g.message_count, g.byte_count);
   } else {
     b.stats.now.get_missed++;
   }

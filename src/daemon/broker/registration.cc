@@ -161,10 +161,14 @@ Task<void> Registration::stop() {
   for (auto& s : servers_) co_await s->client.stop();
 }
 
+size_t Registration::reached() const {
+  size_t n = 0;
+  for (const auto& s : servers_) n += s->reached ? 1 : 0;
+  return n;
+}
+
 std::string Registration::status() const {
-  size_t reached = 0;
-  for (const auto& s : servers_) reached += s->reached ? 1 : 0;
-  return std::to_string(reached) + " of " + std::to_string(servers_.size()) + " name servers";
+  return std::to_string(reached()) + " of " + std::to_string(servers_.size()) + " name servers";
 }
 
 }  // namespace rmq::broker

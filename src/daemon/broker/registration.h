@@ -28,6 +28,8 @@ class Registration {
   Task<void> stop();
   // "2 of 3 name servers": for the status line.
   std::string status() const;
+  size_t servers() const { return servers_.size(); }
+  size_t reached() const;  // of them, the last time
   bool registered_once() const { return registered_once_; }
   bool has_servers() const { return !servers_.empty(); }
   // The route of a topic from the first name server that answers; nothing when it does not know the topic.

@@ -141,9 +141,11 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   store::PutMessageResult put = co_await b.put(m, back.properties, back.delay_level);
   Refusal outcome = refusal_of(b, put.status);
   if (outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT) {
-    if (!dead)
-      b.stats_items.add(StatsKind::send_back, record->property(prop::RETRY_TOPIC).value_or(record->topic),
-                        h.group, 1, record->size, b.now_ns());
+    const std::string_view origin = record->property(prop::RETRY_TOPIC).value_or(record->topic);
+    if (dead)
+      b.metrics.dead_letter(origin, h.group);
+    else
+      b.stats_items.add(StatsKind::send_back, origin, h.group, 1, record->size, b.now_ns());
     co_return r.reply(ResponseCode::SUCCESS);
   }
   r.reply(ResponseCode::SYSTEM_ERROR, store::name_of(put.status));

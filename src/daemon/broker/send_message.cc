@@ -52,12 +52,19 @@ struct SendProperties {
   bool wait = true;
   bool transaction = false;
   bool timer = false;
+  bool sharded = false;
   int delay_level = 0;  // -1: DELAY is not a number
 
   std::string_view unique_key(std::string_view text) const {
     return text.substr(unique_key_at, unique_key_bytes);
   }
   bool is_special() const { return transaction || timer || delay_level != 0; }
+  MessageType type() const {
+    return transaction                 ? MessageType::transaction
+           : sharded                   ? MessageType::fifo
+           : timer || delay_level != 0 ? MessageType::delay
+                                       : MessageType::normal;
+  }
 };
 
 // As Java's Boolean.parseBoolean.
@@ -93,6 +100,8 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
       out.delay_level = b.delay_level_of(p.value);
     else if (p.name.starts_with("TIMER_DEL"))
       out.timer = true;
+    else if (p.name == prop::SHARDINGKEY)
+      out.sharded = true;
   }
   if (out.unique_key_bytes == 0) {
     std::string key = b.unique_id();
@@ -360,6 +369,10 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
     put = co_await b.store.put(m, p.wait);
     b.delayed_put(placed, put);
     if (p.transaction) b.transactions.wake();
+    const MessageType type = p.type();
+    if (is_stored(put)) b.metrics.message_in(topic, type, 1, static_cast<uint64_t>(put.total_bytes));
+    if (is_stored(put) && !dlq.empty())
+      b.metrics.dead_letter(h.topic, h.topic.substr(proto::names::retry_prefix.size()));
   }
   if (!dedup_text.empty()) {
     FirstMessage first{put.physical_offset, put.queue_offset, put.store_timestamp_ms, shown_queue,
@@ -426,6 +439,11 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   } else {
     put = co_await b.store.put_batch(messages);
   }
+  const bool fifo =
+      proto::find_property(h.properties.value_or(std::string_view{}), prop::SHARDINGKEY).has_value();
+  if (is_stored(put))
+    b.metrics.message_in(h.topic, fifo ? MessageType::fifo : MessageType::normal, messages.size(),
+                         static_cast<uint64_t>(put.total_bytes));
   std::string ids;
   ids.reserve(put.physical_offsets.size() * (proto::offset_id_text_v4 + 1));
   for (int64_t at : put.physical_offsets) {
@@ -463,6 +481,7 @@ bool append_at_once(Broker& b, Request& r, const proto::SendMessageRequestHeader
   m.tags_code = p.tags_code;
   auto put = b.store.try_put(m);
   if (!put) return false;
+  if (is_stored(*put)) b.metrics.message_in(h.topic, p.type(), 1, static_cast<uint64_t>(put->total_bytes));
   out.put = std::move(*put);
   out.queue_id = h.queue_id;
   out.wait = p.wait;

@@ -6,6 +6,21 @@
 
 namespace rmq::broker {
 
+void RecentLatency::sample(const store::LatencyHistogram& all) {
+  samples_[taken_++ % seconds] = all;
+}
+
+store::LatencyHistogram RecentLatency::of_the_last_minute(const store::LatencyHistogram& all) const {
+  if (taken_ < seconds) return all;
+  const store::LatencyHistogram& before = samples_[taken_ % seconds];
+  if (before.count == all.count) return all;
+  store::LatencyHistogram out = all;
+  for (size_t i = 0; i < out.buckets.size(); i++) out.buckets[i] -= before.buckets[i];
+  out.count -= before.count;
+  out.sum_us -= before.sum_us;
+  return out;
+}
+
 void BrokerStats::sample() {
   samples_[taken_++ % samples_kept] = now;
 }

@@ -1,9 +1,12 @@
-// Counters of the broker, and rates over the last 10 s, 60 s and 600 s from samples each second.
+// Counters of the broker, and rates over the last 10 s, 60 s and 600 s from samples each second; and the
+// latency of the last minute.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
+
+#include "store/types.h"
 
 namespace rmq::broker {
 
@@ -17,9 +20,23 @@ struct Counters {
   uint64_t timers_delivered = 0;
 };
 
+// What a histogram that only grows has counted lately.
+class RecentLatency {
+ public:
+  static constexpr size_t seconds = 60;
+  void sample(const store::LatencyHistogram& all);  // once a second
+  // Of the last minute; of all time when nothing was counted in it.
+  store::LatencyHistogram of_the_last_minute(const store::LatencyHistogram& all) const;
+
+ private:
+  std::array<store::LatencyHistogram, seconds> samples_{};
+  size_t taken_ = 0;
+};
+
 class BrokerStats {
  public:
   Counters now;
+  RecentLatency flush;  // of writes of the log
 
   void sample();  // once a second
   // "a b c": per second over the last 10, 60 and 600 seconds (as far as there are samples).

@@ -155,8 +155,9 @@ void TimerService::clock_stepped() {
 
 TimerService::Stats TimerService::stats() const {
   Stats s{delivered_, recalled_, rolled_, heap_.size(), heap_.bytes() + done_.bytes(), done_.low()};
-  if (!heap_.empty())
-    s.late_ms = std::max<int64_t>(0, broker_.due_clock.mono_ns() / ns_per_ms - heap_.top().due_ms());
+  const int64_t now_ms = broker_.due_clock.mono_ns() / ns_per_ms;
+  if (!heap_.empty()) s.late_ms = std::max<int64_t>(0, now_ms - heap_.top().due_ms());
+  s.due = heap_.due_count(now_ms, 100'000);
   if (!scanned_) s.unread = scan_end_ - std::min(scan_end_, done_.low());
   return s;
 }

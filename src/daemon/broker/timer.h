@@ -71,12 +71,15 @@ class TimerService : public DeliveryProgress {
     size_t in_memory = 0, memory_bytes = 0;
     int64_t first_pending = 0;  // queue offset
     int64_t late_ms = 0;        // of what is due and was not delivered yet
+    size_t due = 0;             // how many are, up to 100,000
     int64_t unread = 0;         // messages of the queue that a start has still to read
   };
   Stats stats() const;
   // How many wait, by real topic. The first call reads their records, and may answer with what it has by
   // then.
   Task<const proto::TimerMetrics*> pending_by_topic();
+  // The same without waiting: what is counted by now.
+  const proto::TimerMetrics& counted_by_topic();
   // RocketMQ's TimerCheckpoint as of now.
   std::string java_check() const;
   // For tests: messages in memory; what is due so soon is not put again when the log ages.

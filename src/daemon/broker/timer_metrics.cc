@@ -72,6 +72,12 @@ void TimerService::count_done(const DueMessage& d) {
   if (tag && to && tag->kind != TimerKind::recall) count(to->topic, -1);
 }
 
+const proto::TimerMetrics& TimerService::counted_by_topic() {
+  counting_ = true;
+  count_wake_.notify();
+  return counts_;
+}
+
 Task<const proto::TimerMetrics*> TimerService::pending_by_topic() {
   counting_ = true;
   count_wake_.notify();

@@ -364,8 +364,13 @@ Task<Result<bool>> TimerService::put_batch(std::vector<DueMessage>& due, bool ro
 
 void TimerService::finished(const std::vector<DueMessage>& due, const DeliveryMarker& marker,
                             const Delivery::Put& put, bool roll) {
-  for (const DueMessage& d : due)
-    if (!done_.contains(d.offset)) count_done(d);
+  for (const DueMessage& d : due) {
+    if (done_.contains(d.offset)) continue;
+    count_done(d);
+    const bool delivered = !roll && std::ranges::find(marker.copied, d.offset) != marker.copied.end();
+    if (auto to = delivered ? real_queue_of(d.record) : std::nullopt)
+      broker_.metrics.timer_delivered(to->topic);
+  }
   for (int64_t offset : marker.copied) done_.add(offset);
   for (int64_t offset : marker.dropped) done_.add(offset);
   // A recall is due a while after all that it can mean.

@@ -49,6 +49,20 @@ PendingTimer TimerHeap::pop() {
   return out;
 }
 
+size_t TimerHeap::due_count(int64_t now_ms, size_t most) const {
+  std::vector<size_t> to_look_at;
+  if (size_ != 0) to_look_at.push_back(0);
+  size_t due = 0;
+  while (!to_look_at.empty() && due < most) {
+    const size_t i = to_look_at.back();
+    to_look_at.pop_back();
+    if (blocks_[i / block_entries][i % block_entries].due_ms() > now_ms) continue;
+    due++;
+    for (size_t c = i * arity + 1; c < std::min(i * arity + 1 + arity, size_); c++) to_look_at.push_back(c);
+  }
+  return due;
+}
+
 void TimerHeap::trim() {
   size_t needed = (size_ + block_entries - 1) / block_entries;
   while (blocks_.size() > needed + 1) blocks_.pop_back();

@@ -34,6 +34,8 @@ class TimerHeap {
   size_t size() const { return size_; }
   size_t bytes() const { return blocks_.size() * block_entries * sizeof(PendingTimer); }
   const PendingTimer& top() const { return blocks_[0][0]; }
+  // How many are due at that time; `most` when it is that many or more.
+  size_t due_count(int64_t now_ms, size_t most) const;
   void push(const PendingTimer& t);
   PendingTimer pop();
   void clear();

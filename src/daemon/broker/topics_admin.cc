@@ -76,6 +76,8 @@ Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h
   auto kept = co_await b.offsets.kept(b.offsets.last_change());
   if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   b.dedup.topic_deleted(h.topic);
+  b.metrics.forget_topic(h.topic);
+  for (const std::string& t : retries) b.metrics.forget_topic(t);
   if (existed) {
     log(LogLevel::notice, ids::topic_changed, "topic deleted",
         {{"TOPIC", h.topic}, {"CLIENT", r.connection().peer_text()}});

@@ -195,12 +195,12 @@ Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
   }
   for (size_t i = 0; i < due.size(); i++) {
     auto it = open_.find(due[i].offset);
-    std::string group = it->second.group->first;
+    std::string group = it->second.group->first, topic = it->second.topic->first;
     const int64_t origin = it->second.origin, offset = put.queue_offset + static_cast<int64_t>(i);
     retire(it);
     // Until the copy is read, an end that names an older one finds its way.
     rewritten_[origin] = offset;
-    if (auto early = early_.extract(offset)) open_half(offset, early.mapped(), group);
+    if (auto early = early_.extract(offset)) open_half(offset, early.mapped(), group, topic);
     if (and_ask)
       ask(group, records[i], properties[i], offset, put.physical_offsets[i], put.store_timestamp_ms);
   }

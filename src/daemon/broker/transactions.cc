@@ -202,10 +202,13 @@ void TransactionService::add(const proto::RecordView& record, int64_t queue_offs
     if (!loaded_) superseded_.push_back(older->first);
     retire(older);
   }
-  open_half(queue_offset, h, std::string(record.property(prop::PGROUP).value_or("")));
+  open_half(queue_offset, h, std::string(record.property(prop::PGROUP).value_or("")),
+            std::string(record.property(prop::REAL_TOPIC).value_or("")));
 }
 
-void TransactionService::open_half(int64_t queue_offset, Half half, std::string group) {
+void TransactionService::open_half(int64_t queue_offset, Half half, std::string group, std::string topic) {
+  half.topic = &*topics_.try_emplace(std::move(topic)).first;
+  half.topic->second++;
   half.group = &*groups_.try_emplace(std::move(group)).first;
   half.group->second.open++;
   if (half.origin != queue_offset) rewritten_[half.origin] = queue_offset;
@@ -219,6 +222,7 @@ void TransactionService::retire(Open::iterator it) {
   if (auto newest = rewritten_.find(h.origin); newest != rewritten_.end() && newest->second == it->first)
     rewritten_.erase(newest);
   if (--h.group->second.open == 0) groups_.erase(groups_.find(h.group->first));
+  if (--h.topic->second == 0) topics_.erase(topics_.find(h.topic->first));
   open_.erase(it);
 }
 

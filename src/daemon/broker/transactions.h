@@ -73,6 +73,7 @@ class TransactionService {
   Task<EndOutcome> resume(std::string_view topic, std::string_view offset_id);
 
   size_t open() const { return open_.size(); }
+  const TextMap<uint64_t>& open_by_topic() const { return topics_; }
   uint64_t checks() const { return checks_; }
   uint64_t given_up() const { return given_up_; }
 
@@ -82,6 +83,7 @@ class TransactionService {
     size_t turn = 0;  // which of its producers is asked next
   };
   using Groups = TextMap<Group>;
+  using Topics = TextMap<uint64_t>;
   struct Half {
     int64_t physical = 0;
     int64_t origin = 0;       // queue offset of the first copy
@@ -93,6 +95,7 @@ class TransactionService {
     bool busy = false;     // a batch that ends this copy is on its way
     bool copying = false;  // and has a new copy
     Groups::value_type* group = nullptr;
+    Topics::value_type* topic = nullptr;  // that it is for
   };
   using Open = std::map<int64_t, Half>;  // by queue offset in the half topic
   struct Op {
@@ -115,7 +118,7 @@ class TransactionService {
   Task<void> find_cut_end(int64_t last_record);
   Task<bool> is_whole(const proto::RecordView& copy, int64_t queue_offset);
   void add(const proto::RecordView& record, int64_t queue_offset);
-  void open_half(int64_t queue_offset, Half half, std::string group);
+  void open_half(int64_t queue_offset, Half half, std::string group, std::string topic);
   void retire(Open::iterator it);
   Open::iterator current(int64_t queue_offset, int64_t origin);
   // Waits until nothing that is on its way can change the answer.
@@ -148,6 +151,7 @@ class TransactionService {
   std::unordered_set<int64_t> resumed_;  // queue offsets in TRANS_CHECK_MAX_TIME_TOPIC
   Open open_;
   Groups groups_;
+  Topics topics_;                                   // how many are open for each
   std::set<std::pair<int64_t, int64_t>> schedule_;  // due time, queue offset
   std::unordered_map<int64_t, int64_t> rewritten_;  // queue offset of the first copy to that of the newest
   std::map<int64_t, Half> early_;     // copies that were read before their batch had resolved here

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "daemon/java_properties.h"
 #include "daemon/namesrv/name_server.h"
+#include "daemon/reload.h"
 
 namespace rmq::namesrv {
 
@@ -66,12 +67,19 @@ void NameServer::update_config(Request& r, proto::UpdateNamesrvConfig::Request) 
     std::string wrong = config_set(namesrv_config_table(), next, key, value);
     if (!wrong.empty()) return r.reply(ResponseCode::SYSTEM_ERROR, wrong);
     log(LogLevel::notice, ids::config_changed, "configuration changed",
-        {{"KEY", key}, {"VALUE", value}, {"CLIENT", r.connection().peer_text()}});
+        {{"KEY", key},
+         {"FROM", config_get(*row, config_)},
+         {"TO", value},
+         {"CLIENT", r.connection().peer_text()}});
   }
-  if (next.logLevel != config_.logLevel) log_set_level(log_level_of(next.logLevel));
-  config_ = std::move(next);
-  config_took_effect();
+  take_config(next);
   r.reply(ResponseCode::SUCCESS);
+}
+
+void NameServer::take_config(const NamesrvConfig& next) {
+  if (next.logLevel != config_.logLevel) log_set_level(log_level_of(next.logLevel));
+  take_run_time_keys(namesrv_config_table(), config_, next);
+  config_took_effect();
 }
 
 void NameServer::get_config(Request& r, proto::GetNamesrvConfig::Request) {

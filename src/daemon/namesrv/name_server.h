@@ -4,6 +4,7 @@
 // came, over all connections.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,10 +36,16 @@ class NameServer : public Service {
 
   Task<void> serve(Request& request) override;
   void closed(const std::shared_ptr<Connection>& c) override;
+  void answered(const Request& r, proto::ResponseCode code) override;
 
   const NamesrvConfig& config() const { return config_; }
+  // Keys that may change at run time have the values of `next` from now on.
+  void take_config(const NamesrvConfig& next);
   RouteTable& routes() { return routes_; }
   const KvConfig& kv() const { return kv_; }
+  // How many requests were answered, by request and response code.
+  using Answers = std::map<std::pair<int32_t, int32_t>, uint64_t>;
+  const Answers& answers() const { return answers_; }
 
   // ---- handlers, bound to request codes in routes.cc ----
   // broker_requests.cc
@@ -86,6 +93,7 @@ class NameServer : public Service {
   KvConfig kv_;
   RouteTable routes_;
   std::unordered_map<Channel, std::shared_ptr<Connection>> channels_;  // that registered a broker
+  Answers answers_;
   const int64_t start_ns_;
   Scope* scope_ = nullptr;
 };

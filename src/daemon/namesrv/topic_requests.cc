@@ -64,7 +64,7 @@ void NameServer::register_topic(Request& r, proto::RegisterTopicInNamesrv::Reque
 
 void NameServer::delete_topic(Request& r, proto::DeleteTopicInNamesrv::Request h) {
   routes_.delete_topic(h.topic, h.cluster_name, Loop::current().now_ns());
-  log(LogLevel::info, ids::topic_changed, "topic deleted from the routes",
+  log(LogLevel::notice, ids::topic_changed, "topic deleted from the routes",
       {{"TOPIC", h.topic}, {"CLIENT", r.connection().peer_text()}});
   r.reply(ResponseCode::SUCCESS);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/time.h"
+#include "daemon/broker/stats.h"
 
 namespace rmq::broker {
 namespace {
@@ -70,6 +71,21 @@ TEST_F(StatsItems, GroupsByTopic) {
   EXPECT_EQ(of("BROKER_GET_NUMS", "Cluster").minute.sum, 30);
   EXPECT_DOUBLE_EQ(items_.get_tps("T", "h", now_), 2.0);
   EXPECT_EQ(items_.get_tps("T", "nobody", now_), 0);
+}
+
+TEST(RecentLatency, IsOfTheLastMinute) {
+  RecentLatency recent;
+  store::LatencyHistogram all;
+  for (int i = 0; i < 100; i++) all.add_ns(900 * ns_per_ms);
+  recent.sample(all);
+  EXPECT_EQ(recent.of_the_last_minute(all).count, 100u) << "a minute has not passed yet";
+  for (int second = 1; second < 60; second++) recent.sample(all);
+  EXPECT_EQ(recent.of_the_last_minute(all).count, 100u) << "better an old one than none";
+  for (int i = 0; i < 3; i++) all.add_ns(2 * ns_per_ms);
+  const store::LatencyHistogram last = recent.of_the_last_minute(all);
+  EXPECT_EQ(last.count, 3u);
+  EXPECT_EQ(last.sum_us, 6000u);
+  EXPECT_EQ(last.buckets[11], 3u);
 }
 
 }  // namespace

@@ -176,6 +176,7 @@ void take(Broker& b, Popped& p, PopQueue& q, int64_t start, store::GetMessageRes
   for (size_t i = 0; i < offsets.size(); i++) append_msg_offset(p.offset_info, i == 0, offsets[i]);
   p.count += offsets.size();
   p.bytes += g.byte_count;
+  b.metrics.popped(p.h.topic, p.h.consumer_group, mark != '0', offsets.size(), g.byte_count);
   if (mark != '0' && !b.config.popResponseReturnActualRetryTopic)
     append_retries(b, p, q, start, g);
   else

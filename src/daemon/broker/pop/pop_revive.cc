@@ -212,6 +212,8 @@ Task<bool> PopService::put_copies(Revival& r) {
       co_return false;
     }
     placed_.push_back({r.queue, r.key, copies.bits, put.physical_offset + put.total_bytes});
+    broker_.metrics.revived(original_topic(r.queue->group, r.queue->topic), r.queue->group,
+                            copies.messages.size());
     wake_for(*r.queue, copies.messages.size());
   }
   settle_placed();

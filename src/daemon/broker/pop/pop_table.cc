@@ -529,6 +529,21 @@ void PopTable::heap_down(size_t i) {
   heap_place(i, c);
 }
 
+size_t PopTable::due_count(int64_t wall_ms, size_t most) const {
+  std::vector<size_t> to_look_at;
+  if (!heap_.empty()) to_look_at.push_back(0);
+  size_t due = 0;
+  while (!to_look_at.empty() && due < most) {
+    const size_t i = to_look_at.back();
+    to_look_at.pop_back();
+    if (heap_[i]->visible_ms > wall_ms) continue;
+    due++;
+    for (size_t c : {2 * i + 1, 2 * i + 2})
+      if (c < heap_.size()) to_look_at.push_back(c);
+  }
+  return due;
+}
+
 void PopTable::heap_add(PopCheckpoint& c) {
   heap_.push_back(&c);
   heap_place(heap_.size() - 1, &c);

@@ -123,6 +123,9 @@ class PopTable : public LoggedTable, public OffsetFollower {
   std::vector<std::pair<QueuePointer, PopCheckpoint::Key>> interrupted() const;
 
   size_t checkpoints() const { return checkpoints_; }
+  size_t queues() const { return by_id_.size(); }
+  // Checkpoints that are due at that time; `most` when there are that many or more.
+  size_t due_count(int64_t wall_ms, size_t most) const;
   size_t outstanding() const { return outstanding_; }
   // Folds when the log has grown beyond twice the file.
   Task<void> fold_if_long();

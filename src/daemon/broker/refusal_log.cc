@@ -1,0 +1,80 @@
+#include "daemon/broker/refusal_log.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "daemon/connection.h"
+
+namespace rmq::broker {
+
+using proto::ResponseCode;
+
+namespace {
+
+constexpr int64_t tell_again_ns = 60 * ns_per_s;
+
+// What clients meet while they come and go, and set right by themselves.
+bool is_usual(ResponseCode code) {
+  switch (code) {
+    case ResponseCode::CONSUMER_NOT_ONLINE:
+    case ResponseCode::SUBSCRIPTION_NOT_LATEST:
+    case ResponseCode::FILTER_DATA_NOT_LATEST:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A field by its name, or by its short name in SEND_MESSAGE_V2.
+std::string_view field(const Request& r, std::string_view name, std::string_view short_name) {
+  const std::string_view value = r.command.ext.value_or(name, "");
+  const bool is_v2 = r.command.code == static_cast<int32_t>(proto::RequestCode::SEND_MESSAGE_V2) ||
+                     r.command.code == static_cast<int32_t>(proto::RequestCode::SEND_BATCH_MESSAGE);
+  return value.empty() && is_v2 ? r.command.ext.value_or(short_name, "") : value;
+}
+
+}  // namespace
+
+bool is_refusal(ResponseCode code) {
+  switch (code) {
+    case ResponseCode::SUCCESS:
+    case ResponseCode::FLUSH_DISK_TIMEOUT:
+    case ResponseCode::PULL_NOT_FOUND:
+    case ResponseCode::PULL_RETRY_IMMEDIATELY:
+    case ResponseCode::PULL_OFFSET_MOVED:
+    case ResponseCode::QUERY_NOT_FOUND:
+    case ResponseCode::POLLING_TIMEOUT:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void RefusalLog::note(const Request& r, ResponseCode code, int64_t now_ns) {
+  if (!is_refusal(code) || is_usual(code)) return;
+  const std::string_view name = proto::name_of(static_cast<proto::RequestCode>(r.command.code));
+  const int32_t request_code = name.empty() ? -1 : r.command.code;  // any number of them can be made up
+  auto [it, is_first] = kinds_.try_emplace({request_code, static_cast<int32_t>(code)});
+  Kind& kind = it->second;
+  if (!is_first && now_ns - kind.told_ns < tell_again_ns) {
+    kind.untold++;
+    return;
+  }
+  const std::string number = std::to_string(r.command.code);
+  const std::string_view reason = proto::name_of(code);
+  const std::string_view group = field(r, "consumerGroup", "");
+  std::string text =
+      "a request was refused: " + std::string(name.empty() ? number : name) + ", " + std::string(reason);
+  if (kind.untold != 0) text += "; " + std::to_string(kind.untold) + " more since the last line";
+  log(LogLevel::notice, ids::request_refused, text,
+      {{"CODE", name.empty() ? number : name},
+       {"REASON", reason},
+       {"CLIENT", r.connection().peer_text()},
+       {"TOPIC", field(r, "topic", "b")},
+       {"GROUP", group.empty() ? field(r, "producerGroup", "a") : group},
+       {"SUPPRESSED", std::to_string(kind.untold)}});
+  kind = {now_ns, 0};
+}
+
+}  // namespace rmq::broker
