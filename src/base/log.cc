@@ -190,7 +190,8 @@ void emit(LogLevel level, const MessageId* id, std::string_view text,
           std::initializer_list<LogField> fields) {
   if (level > threshold.load(std::memory_order_relaxed)) return;
   Line l{level, id, std::string(text), {}};
-  for (const LogField& f : fields) l.fields.emplace_back(f.key, f.value);
+  for (const LogField& f : fields)
+    if (!f.value.empty()) l.fields.emplace_back(f.key, f.value);
   if (log_thread)
     log_thread->push(std::move(l));
   else

@@ -21,8 +21,8 @@ std::string_view name_of(LogLevel level);
 LogLevel log_level_of(std::string_view name);
 
 struct LogField {
-  std::string_view key;  // journal field name, upper case: TOPIC, GROUP, CLIENT, CODE, REASON
-  std::string_view value;
+  std::string_view key;    // journal field name, upper case: TOPIC, GROUP, CLIENT, CODE, REASON
+  std::string_view value;  // empty: the field is left out
 };
 
 // Starts the log thread. `to_journal`: sd_journal, else stderr ("<level> text KEY=value"). Lines above

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/log.h"
 #include "daemon/broker/handlers.h"
@@ -24,7 +25,7 @@ std::string run_time_text(int64_t ms) {
 
 // Microseconds below which `share` of the values lie, from the histogram's powers of two.
 double percentile_ms(const store::LatencyHistogram& h, double share) {
-  uint64_t wanted = static_cast<uint64_t>(static_cast<double>(h.count) * share), seen = 0;
+  uint64_t wanted = static_cast<uint64_t>(std::ceil(static_cast<double>(h.count) * share)), seen = 0;
   for (size_t i = 0; i < h.buckets.size(); i++) {
     seen += h.buckets[i];
     if (seen >= wanted && h.count != 0) return static_cast<double>(uint64_t{1} << i) / 1000.0;

@@ -15,7 +15,9 @@ namespace {
 constexpr int64_t tell_again_ns = 60 * ns_per_s;
 
 // What clients meet while they come and go, and set right by themselves.
-bool is_usual(ResponseCode code) {
+bool is_usual(int32_t request_code, ResponseCode code) {
+  // The first of a group asks before its heartbeat has come.
+  if (request_code == static_cast<int32_t>(proto::RequestCode::GET_CONSUMER_LIST_BY_GROUP)) return true;
   switch (code) {
     case ResponseCode::CONSUMER_NOT_ONLINE:
     case ResponseCode::SUBSCRIPTION_NOT_LATEST:
@@ -52,7 +54,7 @@ bool is_refusal(ResponseCode code) {
 }
 
 void RefusalLog::note(const Request& r, ResponseCode code, int64_t now_ns) {
-  if (!is_refusal(code) || is_usual(code)) return;
+  if (!is_refusal(code) || is_usual(r.command.code, code)) return;
   const std::string_view name = proto::name_of(static_cast<proto::RequestCode>(r.command.code));
   const int32_t request_code = name.empty() ? -1 : r.command.code;  // any number of them can be made up
   auto [it, is_first] = kinds_.try_emplace({request_code, static_cast<int32_t>(code)});

@@ -65,7 +65,7 @@ TEST(Log, TheLevelChangesWhileItRuns) {
 TEST(Log, ALineStaysALine) {
   testing::internal::CaptureStderr();
   log_start(false, LogLevel::info);
-  log(LogLevel::info, "a\nb", {{"CLIENT", "c\x1b[31m"}});
+  log(LogLevel::info, "a\nb", {{"TOPIC", ""}, {"CLIENT", "c\x1b[31m"}});
   log_stop();
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(text.ends_with(" info: a\\x0ab CLIENT=c\\x1b[31m\n")) << text;
