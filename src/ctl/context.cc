@@ -40,9 +40,10 @@ Outcome<Channel*> Context::namesrv() {
   TRY_VAR(list, namesrv_list());
   std::string reasons;
   for (const Address& a : list) {
+    auto& kept = channels_[to_string(a)];
+    if (kept) return namesrv_ = kept.get();  // a broker that is a name server, too
     auto c = Channel::connect({a, "name server"}, timeout_ms());
     if (c) {
-      auto& kept = channels_[to_string(a)];
       kept = std::make_unique<Channel>(std::move(*c));
       namesrv_ = kept.get();
       return namesrv_;

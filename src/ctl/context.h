@@ -33,6 +33,8 @@ class Context {
   const std::string& arg(size_t i) const { return options_.args[i]; }
   bool has_arg(size_t i) const { return i < options_.args.size(); }
 
+  // What -n or NAMESRV_ADDR names, else the usual one of this host.
+  Outcome<std::vector<Address>> namesrv_list() const;
   // The first name server of the list that takes a connection.
   Outcome<Channel*> namesrv();
   // All of them: what must be told to each (deleted routes). Fails only when none is reachable.
@@ -69,8 +71,6 @@ class Context {
   Outcome<int64_t> duration_ms(std::string_view text, const char* option, int64_t otherwise);
 
  private:
-  Outcome<std::vector<Address>> namesrv_list() const;
-
   const Verb& verb_;
   Options options_;
   std::map<std::string, std::unique_ptr<Channel>> channels_;  // by address

@@ -95,5 +95,7 @@ std::span<const Verb> timer_verbs();
 std::span<const Verb> dlq_verbs();
 std::span<const Verb> bench_verbs();
 std::span<const Verb> store_verbs();
+std::span<const Verb> doctor_verbs();
+std::span<const Verb> top_verbs();
 
 }  // namespace rmq::ctl

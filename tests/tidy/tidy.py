@@ -23,7 +23,8 @@ ARROWS = {
     'uring': ['base'],
     'store': ['base', 'uring', 'proto/record.h'],
     'daemon': ['base', 'filter', 'proto', 'uring', 'store'],
-    'ctl': ['base', 'filter', 'proto', 'store/format.h', 'store/offline', 'daemon/import_config.h'],
+    'ctl': ['base', 'filter', 'proto', 'store/format.h', 'store/offline', 'daemon/import_config.h',
+            'uring/probe.h'],
 }
 CODE = {'.cc', '.h'}
 SCRIPTS = {'.py', '.sh'}

@@ -1,0 +1,70 @@
+// What rmqctl top shows, at one moment: brokers, topics and groups, with rates since the moment before.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctl/context.h"
+
+namespace rmq::ctl {
+
+struct TopBroker {
+  std::string name, address;
+  std::string trouble;  // empty: none
+  double in_rate = 0, out_rate = 0;
+  std::optional<double> flush_ms;   // 99 of 100 writes of the log take at most so long
+  std::optional<double> disk_used;  // 0 to 1
+  int64_t boot_ms = 0;
+};
+
+struct TopTopic {
+  std::string name;
+  std::optional<double> in_rate;  // nothing: it was not there the moment before
+  int64_t queues = 0, messages = 0;
+};
+
+struct TopGroup {
+  std::string name;
+  std::optional<double> out_rate;
+  int64_t members = 0, lag = 0;
+};
+
+struct TopSample {
+  std::string cluster;
+  int64_t at_ms = 0;
+  std::vector<TopBroker> brokers;
+  std::vector<TopTopic> topics;  // those with the highest rate first
+  std::vector<TopGroup> groups;  // those that lag most first
+  size_t topics_passed_over = 0, groups_passed_over = 0;
+};
+
+class TopSampler {
+ public:
+  // Asks all of it. Brokers that do not answer are in it with their trouble; fails when no name server
+  // answers.
+  Outcome<TopSample> take(Context& c);
+
+ private:
+  struct Offsets {
+    int64_t sum = 0;
+    int64_t at_ms = 0;
+  };
+  struct Parts {  // of one topic or group, over all brokers
+    int64_t sum = 0, queues = 0, rest = 0;
+    int64_t members = 0;
+  };
+  using Table = std::map<std::string, Parts>;
+  TopBroker broker(Context& c, const BrokerNode& node);
+  Outcome<void> add_topics(Channel& broker, Table& into, TopSample& out);
+  Outcome<void> add_groups(Channel& broker, Table& into, TopSample& out);
+  // A rate from what the sum was before; keeps what it is now.
+  static std::optional<double> rate(std::map<std::string, Offsets>& before, const std::string& name,
+                                    int64_t sum, int64_t now_ms);
+
+  std::map<std::string, Offsets> topics_, groups_;
+};
+
+}  // namespace rmq::ctl

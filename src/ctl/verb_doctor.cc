@@ -1,0 +1,123 @@
+// rmqctl doctor: the checks of doctor.h one after another, and what they found.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ctl/context.h"
+#include "ctl/doctor.h"
+#include "proto/fastjson.h"
+
+namespace rmq::ctl {
+
+namespace {
+
+constexpr size_t columns = 80, indent = 9;
+
+// Breaks at blanks; the first line goes on where the caller is, the others are indented.
+std::string wrapped(std::string_view text) {
+  std::string out;
+  size_t column = indent;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (column > indent && column + 1 + display_width(word) > columns) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      column++;
+    }
+    out += word;
+    column += display_width(word);
+  }
+  return out;
+}
+
+std::string text_of(const Finding& f) {
+  std::string out = fmt::format("{:<{}}{}\n", f.grade == Grade::problem ? "PROBLEM" : name_of(f.grade),
+                                indent, wrapped(f.subject + ": " + f.text));
+  if (!f.cure.empty()) out += fmt::format("{:>{}}{}\n", "-> ", indent, wrapped(f.cure));
+  return out;
+}
+
+std::string json_of(const std::vector<Finding>& findings) {
+  proto::JsonWriter w(proto::JsonStyle::strict);
+  w.begin_array();
+  for (const Finding& f : findings) {
+    w.begin_object();
+    w.member("check", f.check);
+    w.member("grade", name_of(f.grade));
+    w.member("subject", f.subject);
+    w.member("text", f.text);
+    w.member("cure", f.cure);
+    w.end_object();
+  }
+  w.end_array();
+  return w.take() + "\n";
+}
+
+std::string plural(size_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+Outcome<void> doctor(Context& c) {
+  Doctor d(c);
+  const auto show_progress = [&](const char* what) {
+    if (Context::stderr_is_terminal() && !c.options().json) c.note(what);
+  };
+  show_progress("looking at name servers");
+  d.look_at_name_servers();
+  show_progress("looking at brokers");
+  d.look_at_brokers();
+  show_progress("looking at consumer groups");
+  d.look_at_groups();
+  show_progress("looking at this host");
+  d.look_at_host(c.has_arg(0) ? c.arg(0) : "");
+  std::array<size_t, 4> counts{};
+  for (const Finding& f : d.findings()) counts[static_cast<size_t>(f.grade)]++;
+  if (c.options().json) {
+    c.print(json_of(d.findings()));
+  } else {
+    for (const Finding& f : d.findings()) c.print(text_of(f));
+  }
+  const size_t problems = counts[static_cast<size_t>(Grade::problem)],
+               warnings = counts[static_cast<size_t>(Grade::warning)];
+  if (!d.has_reached_anything())
+    return fail(Exit::unreachable, "no name server can be reached: give its address by -n or NAMESRV_ADDR");
+  if (problems + warnings != 0)
+    return fail(Exit::refused,
+                fmt::format("{} and {} found", plural(problems, "problem"), plural(warnings, "warning")));
+  if (!c.options().json) c.print("Nothing has to be done.\n");
+  return {};
+}
+
+constexpr OptionSpec doctor_options[] = {
+    {"-c,--cluster", "NAME", &Options::cluster, "only the brokers of this cluster"},
+};
+
+constexpr Verb verbs[] = {
+    {"doctor", "[STORE]", 0, 1, doctor_options, doctor,
+     "look for what goes wrong in practice, and say what to do",
+     "Looks at name servers (reachable, in agreement), brokers (reachable at the address that they tell "
+     "clients, "
+     "clock, disk, flush latency), consumer groups (members that subscribe differently, queues that nobody "
+     "consumes) and, where a broker of the cluster runs on this host, at the kernel's io_uring, the limits "
+     "of the "
+     "daemon, and the time that the store's disk needs to make a write durable. STORE is the directory of a "
+     "store "
+     "on this host, when it is not that of a running broker. Nothing is changed.\n"
+     "ok: as it should be. note: worth knowing. warning: will be a problem, or is one for some clients. "
+     "PROBLEM: "
+     "messages are in danger or clients are not served. The exit code is 0 when there is neither warning nor "
+     "problem, 1 when there is, 69 when nothing could be reached."},
+};
+
+}  // namespace
+
+std::span<const Verb> doctor_verbs() {
+  return verbs;
+}
+
+}  // namespace rmq::ctl
