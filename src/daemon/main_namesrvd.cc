@@ -105,9 +105,11 @@ Task<void> run(Environment e, int& code) {
   auto listening = co_await server.listen(e.config.bindAddress, static_cast<uint16_t>(e.config.listenPort));
   const std::string at = e.config.bindAddress + ":" + std::to_string(e.config.listenPort);
   if (!listening) {
-    log(LogLevel::error, ids::start_failed, "cannot listen at " + at,
+    log(LogLevel::error, ids::start_failed,
+        cannot_listen_text(e.config.bindAddress, e.config.listenPort, "listenPort", listening.error()),
         {{"REASON", to_string(listening.error())}});
     code = exit_code::failure;
+    co_await server.stop();
     co_return;
   }
   names.start(stop, scope);

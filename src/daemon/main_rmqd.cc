@@ -1,5 +1,5 @@
-// rmqd: command line, log, ring, recover, listen, ready, loop, drain. With --standalone the name server runs
-// in this process too, on a port of its own.
+// rmqd: command line, log, ring, bind, recover, listen, ready, loop, drain. With --standalone the name server
+// runs in this process too, on a port of its own.
 #include <csignal>
 #include <cstdio>
 
@@ -210,36 +210,53 @@ Task<std::unique_ptr<store::MessageStore>> open_store(const Environment& e, Expo
   co_return nullptr;
 }
 
-void log_port_taken(const std::string& host, int64_t port, const Error& why) {
+// The addresses are taken before the store is opened, which may take long: that somebody else has one is said
+// at once, and nobody gets one meanwhile. Connections are refused until the broker serves.
+struct Ports {
+  struct One {
+    int64_t number;
+    const char* from;  // the configuration
+    std::unique_ptr<Listener> listener = nullptr;
+  };
+  explicit Ports(const BrokerConfig& c)
+      : main{c.listenPort, "listenPort"},
+        vip{c.listenPort - 2, "listenPort - 2"},
+        namesrv{c.namesrvListenPort, "namesrvListenPort"} {}
+  One main, vip, namesrv;
+};
+
+void log_cannot_listen(const Environment& e, const Ports::One& port, const Error& why, int& code) {
   log(LogLevel::error, ids::start_failed,
-      "cannot listen at " + host + ":" + std::to_string(port) +
-          ": is another broker or name server running there?",
-      {{"REASON", to_string(why)}});
-}
-
-Task<bool> listen_at(Server& server, const std::string& host, int64_t port, int& code) {
-  auto listening = co_await server.listen(host, static_cast<uint16_t>(port));
-  if (listening) co_return true;
-  log_port_taken(host, port, listening.error());
+      cannot_listen_text(e.config.bindAddress, port.number, port.from, why), {{"REASON", to_string(why)}});
   code = exit_code::failure;
-  co_return false;
 }
 
-// Opening the store may take long: that somebody else has a port is said before. Nobody keeps it until we
-// listen ourselves; whoever connects meanwhile is refused.
-Task<bool> ports_are_free(const Environment& e, int& code) {
-  std::vector<int64_t> ports{e.config.listenPort, e.config.listenPort - 2};
-  if (e.line.standalone) ports.push_back(e.config.namesrvListenPort);
-  for (int64_t port : ports) {
-    auto listening = co_await e.net.listen(e.config.bindAddress, static_cast<uint16_t>(port));
-    if (!listening) {
-      log_port_taken(e.config.bindAddress, port, listening.error());
-      code = exit_code::failure;
+Task<bool> bind_ports(const Environment& e, Ports& ports, int& code) {
+  std::vector<Ports::One*> wanted{&ports.main, &ports.vip};
+  if (e.line.standalone) wanted.push_back(&ports.namesrv);
+  for (Ports::One* port : wanted) {
+    auto bound = co_await e.net.bind(e.config.bindAddress, static_cast<uint16_t>(port->number));
+    if (!bound) {
+      log_cannot_listen(e, *port, bound.error(), code);
       co_return false;
     }
-    co_await (*listening)->closed();
+    port->listener = std::move(*bound);
   }
   co_return true;
+}
+
+Task<void> close_ports(Ports& ports) {
+  for (Ports::One* port : {&ports.main, &ports.vip, &ports.namesrv}) {
+    if (!port->listener) continue;
+    port->listener->close();
+    co_await port->listener->closed();
+  }
+}
+
+bool listen_at(Server& server, Ports::One& port, const Environment& e, int& code) {
+  auto listening = server.listen(std::move(port.listener));
+  if (!listening) log_cannot_listen(e, port, listening.error(), code);
+  return listening.has_value();
 }
 
 // The name server of --standalone.
@@ -250,7 +267,8 @@ struct OwnNamesrv {
   Server server;
 };
 
-Task<bool> start_namesrv(OwnNamesrv& n, const Environment& e, Event& stop, Scope& scope, int& code) {
+Task<bool> start_namesrv(OwnNamesrv& n, const Environment& e, Ports& ports, Event& stop, Scope& scope,
+                         int& code) {
   auto loaded = co_await n.names.load();
   if (!loaded) {
     log(LogLevel::error, ids::start_failed, "the KV config of the name server cannot be read",
@@ -258,13 +276,13 @@ Task<bool> start_namesrv(OwnNamesrv& n, const Environment& e, Event& stop, Scope
     code = exit_code::io_error;
     co_return false;
   }
-  bool good = co_await listen_at(n.server, e.config.bindAddress, e.config.namesrvListenPort, code);
+  const bool good = listen_at(n.server, ports.namesrv, e, code);
   if (good) n.names.start(stop, scope);
   co_return good;
 }
 
 Task<bool> start_broker(broker::Broker& b, Server& main_port, Server& vip_port, const Environment& e,
-                        int& code) {
+                        Ports& ports, int& code) {
   auto loaded = co_await b.load();
   if (!loaded) {
     log(LogLevel::error, ids::start_failed, "the configuration files of the store cannot be used",
@@ -272,9 +290,7 @@ Task<bool> start_broker(broker::Broker& b, Server& main_port, Server& vip_port, 
     code = exit_code::data_error;
     co_return false;
   }
-  bool good = co_await listen_at(main_port, e.config.bindAddress, e.config.listenPort, code);
-  if (good) good = co_await listen_at(vip_port, e.config.bindAddress, e.config.listenPort - 2, code);
-  co_return good;
+  co_return listen_at(main_port, ports.main, e, code) && listen_at(vip_port, ports.vip, e, code);
 }
 
 // What a stop is at, for whoever waits for it.
@@ -328,8 +344,8 @@ class Shown {
   namesrv::NamesrvExport names_;
 };
 
-Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& store, Stopping& stopping,
-                 int& code) {
+Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& store, Ports& ports,
+                 Stopping& stopping, int& code) {
   Event stop;
   Signals signals(e.ring);
   StopOnFailure on_failure(stop);
@@ -340,8 +356,8 @@ Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& 
   Server main_port(e.net, b), vip_port(e.net, b);
   Shown shown(observed, b, own);
   bool good = true;
-  if (e.line.standalone) good = co_await start_namesrv(own, e, stop, scope, code);
-  if (good) good = co_await start_broker(b, main_port, vip_port, e, code);
+  if (e.line.standalone) good = co_await start_namesrv(own, e, ports, stop, scope, code);
+  if (good) good = co_await start_broker(b, main_port, vip_port, e, ports, code);
   if (good) {
     b.start();
     shown.add(main_port, b);
@@ -371,11 +387,11 @@ Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& 
   if (on_failure.failed) code = exit_code::io_error;
 }
 
-Task<void> run_store(const Environment& e, Observed& observed, int& code) {
+Task<void> run_store(const Environment& e, Observed& observed, Ports& ports, int& code) {
   auto store = co_await open_store(e, observed.exporter, code);
   if (!store) co_return;
   Stopping stopping(*store);
-  co_await serve(e, observed, *store, stopping, code);
+  co_await serve(e, observed, *store, ports, stopping, code);
   co_await store->shutdown();
   stopping.done.set();
   co_await stopping.scope.join();
@@ -387,8 +403,10 @@ Task<void> run(Environment e, int& code) {
   Event end;
   Scope scope;
   scope.spawn(observed.exporter.run(end));
-  bool free = co_await ports_are_free(e, code);
-  if (free) co_await run_store(e, observed, code);
+  Ports ports(e.config);
+  bool bound = co_await bind_ports(e, ports, code);
+  if (bound) co_await run_store(e, observed, ports, code);
+  co_await close_ports(ports);
   end.set();
   co_await scope.join();
 }

@@ -1,5 +1,7 @@
 #include "daemon/server.h"
 
+#include <cerrno>
+
 #include "base/log.h"
 
 namespace rmq {
@@ -7,11 +9,16 @@ namespace rmq {
 static constexpr int64_t accept_retry_ns = 100 * ns_per_ms;
 
 Task<Result<void>> Server::listen(std::string host, uint16_t port) {
-  CO_TRY_VAR(listener, co_await net_.listen(std::move(host), port));
-  listener_ = std::move(listener);
+  CO_TRY_VAR(bound, co_await net_.bind(std::move(host), port));
+  co_return listen(std::move(bound));
+}
+
+Result<void> Server::listen(std::unique_ptr<Listener> bound) {
+  listener_ = std::move(bound);
+  TRY(listener_->listen());
   port_ = listener_->local().port;
   scope_.spawn(accept_loop());
-  co_return Result<void>{};
+  return {};
 }
 
 Task<void> Server::accept_loop() {
@@ -53,6 +60,19 @@ Task<void> Server::stop() {
   for (const auto& c : open_) c->close();
   co_await scope_.join();
   if (listener_) co_await listener_->closed();
+}
+
+std::string cannot_listen_text(const std::string& host, int64_t port, std::string_view from,
+                               const Error& why) {
+  const std::string number = std::to_string(port), k(from.substr(0, from.find(' ')));
+  std::string text = "cannot listen at " + host + ":" + number + " (" + std::string(from) + "): ";
+  if (why.sys == EADDRINUSE)
+    return text + "the port is taken. Stop what has it, or set another " + k +
+           "; 'ss -ltnp sport = :" + number + "' says who it is";
+  if (why.sys == EADDRNOTAVAIL || why.code == Errc::not_found)
+    return text + "that is no address of this host. Set bindAddress to one, or to 0.0.0.0 for all";
+  if (why.sys == EACCES) return text + "ports below 1024 need CAP_NET_BIND_SERVICE. Set another " + k;
+  return text + "bindAddress or " + k + " cannot be used";
 }
 
 }  // namespace rmq

@@ -12,8 +12,10 @@ namespace rmq {
 class Server {
  public:
   Server(Net& net, Service& service) : net_(net), service_(service) {}
-  // Begins to accept at host:port; the port that it got is port(). Call once, on the loop's thread.
+  // Begins to accept at host:port, or at an address that was bound before; the port that it got is port().
+  // Call one of the two, once, on the loop's thread; after an error, stop().
   Task<Result<void>> listen(std::string host, uint16_t port);
+  Result<void> listen(std::unique_ptr<Listener> bound);
   // Stops accepting; connections go on.
   void stop_accepting();
   // Stops accepting, closes all connections and resolves when none is left.
@@ -32,5 +34,10 @@ class Server {
   Scope scope_;
   std::unordered_set<std::shared_ptr<Connection>> open_;
 };
+
+// Why a daemon cannot listen at host:port, and what its operator can do. `from` is the key of the
+// configuration that the port comes from, or as "listenPort - 2".
+std::string cannot_listen_text(const std::string& host, int64_t port, std::string_view from,
+                               const Error& why);
 
 }  // namespace rmq

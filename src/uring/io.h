@@ -145,6 +145,8 @@ class Stream {
 class Listener {
  public:
   virtual ~Listener() = default;
+  // Connections are refused until then; accept() comes after it. Call it once.
+  virtual Result<void> listen() = 0;
   virtual Task<Result<std::unique_ptr<Stream>>> accept() = 0;
   virtual void close() = 0;         // accept gives Errc::closed
   virtual Task<void> closed() = 0;  // as Stream::closed
@@ -154,8 +156,13 @@ class Listener {
 class Net {
  public:
   virtual ~Net() = default;
-  // `host` is an address, or empty or "0.0.0.0" for all. Port 0 takes a free one. SO_REUSEADDR is on.
-  virtual Task<Result<std::unique_ptr<Listener>>> listen(std::string host, uint16_t port) = 0;
+  // Takes an address: nobody else gets it, and connections to it are refused until Listener::listen(). An
+  // error when somebody has it. `host` is an address, or empty or "0.0.0.0" for all. Port 0 takes a free one,
+  // which is kept only from listen() on. Connections of before, of another process too, do not keep us from
+  // an address.
+  virtual Task<Result<std::unique_ptr<Listener>>> bind(std::string host, uint16_t port) = 0;
+  // Both at once.
+  Task<Result<std::unique_ptr<Listener>>> listen(std::string host, uint16_t port);
   // `host` may be a name: it is resolved off the loop.
   virtual Task<Result<std::unique_ptr<Stream>>> connect(std::string host, uint16_t port,
                                                         int64_t deadline_ns) = 0;

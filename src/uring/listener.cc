@@ -10,12 +10,19 @@
 namespace rmq {
 
 UringListener::UringListener(Ring& ring, RecvPool& pool, int fd)
-    : ring_(ring), pool_(pool), fd_(fd), local_(local_address(fd)) {
-  arm();
-}
+    : ring_(ring), pool_(pool), fd_(fd), local_(local_address(fd)) {}
 
 UringListener::~UringListener() {
   check(fd_ < 0);  // closed() was not awaited
+}
+
+Result<void> UringListener::listen() {
+  constexpr int backlog = 1024;
+  const int on = 1;
+  ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // bind() has turned it off
+  if (::listen(fd_, backlog) != 0) return fail_errno(errno, "listen");
+  if (!closing_) arm();
+  return {};
 }
 
 void UringListener::arm() {

@@ -16,8 +16,9 @@ namespace rmq {
 
 class UringListener final : public Listener {
  public:
-  UringListener(Ring& ring, RecvPool& pool, int fd);  // takes over `fd`
+  UringListener(Ring& ring, RecvPool& pool, int fd);  // takes over `fd`, which is bound
   ~UringListener() override;
+  Result<void> listen() override;  // backlog 1024
   // One caller at a time. Errc::limit and Errc::io are facts to log: call it again.
   Task<Result<std::unique_ptr<Stream>>> accept() override;
   void close() override;

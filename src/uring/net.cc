@@ -19,8 +19,6 @@ namespace rmq {
 
 namespace {
 
-constexpr int listen_backlog = 1024;
-
 class ResolveJob final : public Offload::Job {
  public:
   explicit ResolveJob(std::string host) : host_(std::move(host)) {}
@@ -70,23 +68,31 @@ Result<int> tcp_socket(bool v6) {
   return fd;
 }
 
-Result<int> listening_socket(const Address& at, bool both_families) {
+// Takes the address `fd` is bound to for us alone. Two sockets with SO_REUSEADDR may be bound to one address
+// as long as neither listens, so bind() alone keeps nobody out; without that option it would fail for the
+// connections of a process that was here before. A socket that has listened, and was then shut down, stays
+// bound, refuses connections, and shares its address with nobody once the option is off again. False: errno.
+bool keep_address(int fd) {
+  const int off = 0;
+  if (::listen(fd, 1) != 0) return false;
+  ::shutdown(fd, SHUT_RD);
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
+  return true;
+}
+
+Result<int> bound_socket(const Address& at, bool both_families) {
   TRY_VAR(fd, tcp_socket(at.v6));
   int on = 1;
   int v6_only = both_families ? 0 : 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (at.v6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
   SockAddr sa = to_sockaddr(at);
-  const char* what = "bind";
-  int e = ::bind(fd, &sa.generic, sa.bytes);
-  if (e == 0) {
-    what = "listen";
-    e = ::listen(fd, listen_backlog);
-  }
-  if (e == 0) return fd;
+  bool bound = ::bind(fd, &sa.generic, sa.bytes) == 0;
+  if (bound && at.port != 0) bound = keep_address(fd);  // a port that the kernel chose is lost by that
+  if (bound) return fd;
   int error = errno;
   ::close(fd);
-  return fail_errno(error, what);
+  return fail_errno(error, "bind");
 }
 
 }  // namespace
@@ -96,21 +102,31 @@ Result<std::unique_ptr<UringNet>> UringNet::create(Ring& ring, RecvPoolOptions o
   return std::unique_ptr<UringNet>(new UringNet(ring, std::move(pool)));
 }
 
-Task<Result<std::unique_ptr<Listener>>> UringNet::listen(std::string host, uint16_t port) {
+Task<Result<std::unique_ptr<Listener>>> Net::listen(std::string host, uint16_t port) {
+  auto bound = co_await bind(std::move(host), port);
+  if (!bound) co_return bound;
+  auto listening = (*bound)->listen();
+  if (listening) co_return bound;
+  (*bound)->close();
+  co_await (*bound)->closed();
+  co_return std::unexpected(listening.error());
+}
+
+Task<Result<std::unique_ptr<Listener>>> UringNet::bind(std::string host, uint16_t port) {
   Address at;
   at.port = port;
   bool all = host.empty() || host == "0.0.0.0";
-  Result<int> fd = fail(Errc::unsupported, "listen");
+  Result<int> fd = fail(Errc::unsupported, "bind");
   if (all) {
     at.v6 = true;
-    fd = listening_socket(at, true);
+    fd = bound_socket(at, true);
     bool no_v6 = !fd && (fd.error().sys == EAFNOSUPPORT || fd.error().sys == EADDRNOTAVAIL);
     at.v6 = false;
-    if (no_v6) fd = listening_socket(at, false);
+    if (no_v6) fd = bound_socket(at, false);
   } else {
     Result<std::vector<Address>> found = co_await resolve(std::move(host), port, no_deadline);
     if (!found) co_return std::unexpected(found.error());
-    fd = listening_socket(found->front(), false);
+    fd = bound_socket(found->front(), false);
   }
   if (!fd) co_return std::unexpected(fd.error());
   std::unique_ptr<Listener> l = std::make_unique<UringListener>(ring_, *pool_, *fd);

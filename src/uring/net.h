@@ -17,8 +17,8 @@ namespace rmq {
 class UringNet final : public Net {
  public:
   static Result<std::unique_ptr<UringNet>> create(Ring& ring, RecvPoolOptions options = {});
-  // An empty host and "0.0.0.0" listen on IPv4 and IPv6 where the machine has both. Backlog 1024.
-  Task<Result<std::unique_ptr<Listener>>> listen(std::string host, uint16_t port) override;
+  // An empty host and "0.0.0.0" are IPv4 and IPv6 where the machine has both.
+  Task<Result<std::unique_ptr<Listener>>> bind(std::string host, uint16_t port) override;
   // Tries each address of a name until one answers. TCP_NODELAY is on, as on accepted streams.
   Task<Result<std::unique_ptr<Stream>>> connect(std::string host, uint16_t port,
                                                 int64_t deadline_ns) override;

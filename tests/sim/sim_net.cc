@@ -197,6 +197,10 @@ class SimListener final : public Listener {
     check(l_->closed);
     check(released_);
   }
+  Result<void> listen() override {
+    l_->listens = true;
+    return {};
+  }
   Task<Result<std::unique_ptr<Stream>>> accept() override;
   void close() override;
   Task<void> closed() override;
@@ -250,12 +254,12 @@ std::string key_of(const std::string& ip, uint16_t port) {
 }
 }  // namespace
 
-Task<Result<std::unique_ptr<Listener>>> SimNet::listen(std::string host, uint16_t port) {
+Task<Result<std::unique_ptr<Listener>>> SimNet::bind(std::string host, uint16_t port) {
   std::string ip = host.empty() || host == "0.0.0.0" ? ip_ : host;
-  if (ip != ip_ && ip != "127.0.0.1") co_return fail_errno(EADDRNOTAVAIL, "simulated listen");
+  if (ip != ip_ && ip != "127.0.0.1") co_return fail_errno(EADDRNOTAVAIL, "simulated bind");
   if (port == 0) port = network_.next_port_++;
   std::string key = key_of(ip_, port);
-  if (network_.listening_.contains(key)) co_return fail_errno(EADDRINUSE, "simulated listen");
+  if (network_.listening_.contains(key)) co_return fail_errno(EADDRINUSE, "simulated bind");
   CO_TRY_VAR(local, Address::parse(key));
   auto l = std::make_shared<SimListening>();
   network_.listening_[key] = l;
@@ -273,7 +277,8 @@ Task<Result<std::unique_ptr<Stream>>> SimNet::connect(std::string host, uint16_t
   co_await Delay(loop, std::min(latency * 2, std::max<int64_t>(deadline_ns - loop.now_ns(), 0)));
   if (deadline_ns <= loop.now_ns()) co_return fail(Errc::timeout, "simulated connect");
   auto it = network_.listening_.find(key);
-  if (it == network_.listening_.end() || loop.chooser().chance(network_.plan_.refuse_per_million))
+  if (it == network_.listening_.end() || !it->second->listens ||
+      loop.chooser().chance(network_.plan_.refuse_per_million))
     co_return fail_errno(ECONNREFUSED, "simulated connect");
   auto c = std::make_shared<SimConnection>();
   c->client = client;

@@ -51,6 +51,7 @@ struct SimConnection {
 struct SimListening {
   std::deque<std::pair<int64_t, std::shared_ptr<SimConnection>>> backlog;  // with arrival time
   bool closed = false;
+  bool listens = false;
   WaitList acceptors;
 };
 
@@ -81,7 +82,7 @@ class SimNet final : public Net {
  public:
   // `ip` is this host's address, IPv4 text. Names resolve to themselves only when they are addresses.
   SimNet(SimNetwork& network, std::string ip) : network_(network), ip_(std::move(ip)) {}
-  Task<Result<std::unique_ptr<Listener>>> listen(std::string host, uint16_t port) override;
+  Task<Result<std::unique_ptr<Listener>>> bind(std::string host, uint16_t port) override;
   Task<Result<std::unique_ptr<Stream>>> connect(std::string host, uint16_t port,
                                                 int64_t deadline_ns) override;
   void reset_all();  // every connection of this host dies, as when its power goes

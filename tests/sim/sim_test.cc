@@ -353,6 +353,26 @@ TEST(SimNet, ResetsBreakSomeConnections) {
   EXPECT_GT(out.broken, 0);
   EXPECT_GT(out.whole, 0);
 }
+Task<void> bound_root(SimNetwork& network) {
+  SimNet server(network, "10.0.0.1"), peer(network, "10.0.0.2");
+  auto l = co_await server.bind("10.0.0.1", 9876);
+  EXPECT_FALSE(co_await server.bind("", 9876)) << "in use";
+  auto c = co_await peer.connect("10.0.0.1", 9876, no_deadline);
+  EXPECT_TRUE(!c && c.error().sys == ECONNREFUSED);
+  EXPECT_TRUE((*l)->listen());
+  c = co_await peer.connect("10.0.0.1", 9876, no_deadline);
+  auto s = co_await (*l)->accept();
+  co_await finish(*s);
+  co_await finish(*c);
+  (*l)->close();
+  co_await (*l)->closed();
+}
+TEST(SimNet, BoundIsNotListening) {
+  SimLoop loop(1);
+  SimNetwork network(loop);
+  loop.run(bound_root(network));
+}
+
 TEST(SimLoop, SameSeedSameTrace) {
   std::set<uint64_t> hashes;
   for (uint64_t seed = 0; seed < 20; seed++) {

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "daemon/remoting_client.h"
+#include "daemon/server.h"
 #include "proto/headers_namesrv.h"
 #include "sim_peer.h"
 
@@ -410,6 +411,22 @@ Task<void> calls(World& w) {
 }
 TEST(RemotingClient, CallsTimeOutAndReconnect) {
   simulate(calls);
+}
+
+TEST(Server, SaysWhyItCannotListen) {
+  const Error taken{Errc::io, EADDRINUSE, "bind"}, nobody{Errc::io, EADDRNOTAVAIL, "bind"},
+      unknown{Errc::not_found, 0, "resolve a name"}, forbidden{Errc::io, EACCES, "bind"};
+  EXPECT_EQ(
+      cannot_listen_text("0.0.0.0", 10909, "listenPort - 2", taken),
+      "cannot listen at 0.0.0.0:10909 (listenPort - 2): the port is taken. Stop what has it, or set another "
+      "listenPort; 'ss -ltnp sport = :10909' says who it is");
+  for (const Error& e : {nobody, unknown})
+    EXPECT_EQ(cannot_listen_text("192.0.2.1", 9876, "namesrvListenPort", e),
+              "cannot listen at 192.0.2.1:9876 (namesrvListenPort): that is no address of this host. Set "
+              "bindAddress to one, or to 0.0.0.0 for all");
+  EXPECT_EQ(cannot_listen_text("::1", 80, "listenPort", forbidden),
+            "cannot listen at ::1:80 (listenPort): ports below 1024 need CAP_NET_BIND_SERVICE. Set another "
+            "listenPort");
 }
 
 TEST(RemotingClient, SplitsAddresses) {

@@ -458,6 +458,66 @@ TEST_F(NetTest, APortIsFreeAgainAtOnce) {
   run(listen_twice(*net_));
 }
 
+// A bound address is ours alone, and refuses connections until it listens; also where connections of a
+// process that was there before are still known to the kernel.
+Task<void> bind_first(Net& net, bool had_connections) {
+  Result<std::unique_ptr<Listener>> before = co_await net.listen(loopback, 0);
+  check(before.has_value());
+  const Address at = (*before)->local();
+  int old_fd = -1;
+  if (had_connections) {
+    old_fd = plain_connect(at);
+    Result<std::unique_ptr<Stream>> s = co_await (*before)->accept();
+    co_await (*s)->closed();
+  }
+  co_await (*before)->closed();
+  co_await sleep_for(5 * ns_per_ms);
+
+  Result<std::unique_ptr<Listener>> l = co_await net.bind(loopback, at.port);
+  check(l.has_value());
+  Result<std::unique_ptr<Listener>> second = co_await net.bind(loopback, at.port);
+  EXPECT_FALSE(second);
+  if (!second) {
+    EXPECT_EQ(second.error().sys, EADDRINUSE);
+  }
+  Result<std::unique_ptr<Listener>> all = co_await net.listen("", at.port);
+  EXPECT_FALSE(all);
+  Result<std::unique_ptr<Stream>> s = co_await net.connect(loopback, at.port, no_deadline);
+  EXPECT_FALSE(s);
+  if (!s) {
+    EXPECT_EQ(s.error().sys, ECONNREFUSED);
+  }
+  Result<void> listening = (*l)->listen();
+  EXPECT_TRUE(listening);
+  int fd = plain_connect(at);
+  s = co_await (*l)->accept();
+  EXPECT_TRUE(s);
+  if (s) co_await (*s)->closed();
+  co_await (*l)->closed();
+  ::close(fd);
+  if (old_fd >= 0) ::close(old_fd);
+}
+TEST_F(NetTest, BoundIsNotListening) {
+  run(bind_first(*net_, false));
+}
+TEST_F(NetTest, BoundWhereConnectionsWere) {
+  run(bind_first(*net_, true));
+}
+
+Task<void> bind_and_leave(Net& net) {
+  Result<std::unique_ptr<Listener>> l = co_await net.bind(loopback, 0);
+  check(l.has_value());
+  const uint16_t port = (*l)->local().port;
+  EXPECT_NE(port, 0);
+  co_await (*l)->closed();
+  Result<std::unique_ptr<Listener>> again = co_await net.bind(loopback, port);
+  EXPECT_TRUE(again) << why(again);
+  if (again) co_await (*again)->closed();
+}
+TEST_F(NetTest, BoundAndNeverUsed) {
+  run(bind_and_leave(*net_));
+}
+
 // More connections than the listener takes ahead, and none taken for a while.
 Task<void> many_waiting(Net& net) {
   Result<std::unique_ptr<Listener>> l = co_await net.listen(loopback, 0);
