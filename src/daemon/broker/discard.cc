@@ -252,7 +252,14 @@ Task<void> DiscardService::apply(Cuts cuts) {
       auto moved = co_await s.discard_below(topic, id, cut);
       if (moved) messages += std::max<int64_t>(0, s.min_offset(topic, id) - before);
     }
-    if (auto it = counted_.find(topic); it != counted_.end()) forget_below(it->second, cut);
+    if (auto it = counted_.find(topic); it != counted_.end()) {
+      Counted& c = it->second;
+      forget_below(c, cut);
+      if (cut == end) {  // all that was counted, also in the bucket that is not full yet
+        c.buckets.clear();
+        c.total = 0;
+      }
+    }
     if (messages > 0)
       log(LogLevel::debug, ids::messages_discarded, "messages were discarded by the policy of their topic",
           {{"TOPIC", topic}, {"COUNT", std::to_string(messages)}});
