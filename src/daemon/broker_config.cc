@@ -187,6 +187,7 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.consume_queue_file_units = static_cast<uint32_t>(c.mappedFileSizeConsumeQueue / 20);
   o.flush =
       c.flushDiskType == "ASYNC_FLUSH" ? store::FlushDiskType::ASYNC_FLUSH : store::FlushDiskType::SYNC_FLUSH;
+  o.append_property_crc = c.enabledAppendPropCRC;
   o.damaged_log = c.damagedLog == "QUARANTINE" ? store::DamagedLog::QUARANTINE : store::DamagedLog::REFUSE;
   o.flush_interval_ms = static_cast<uint32_t>(c.flushIntervalCommitLog);
   if (c.storeMemoryBytes != 0) o.memory_bytes = static_cast<uint64_t>(c.storeMemoryBytes);

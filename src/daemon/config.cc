@@ -47,6 +47,11 @@ const ConfigKey<B> broker_keys[] = {
      "With ASYNC_FLUSH: milliseconds until written messages are "
      "on stable storage.",
      1, 60'000},
+    {"enabledAppendPropCRC", &B::enabledAppendPropCRC,
+     "Each message gets a property __CRC32#, the CRC of its whole record: a start after a loss of power then "
+     "tells a write that was under way from a whole one by all of its bytes, without it by all but those of "
+     "the "
+     "properties; and store check looks at it. Consumers see the property, as with RocketMQ."},
     {"damagedLog", &B::damagedLog,
      "What a start does with damage in the middle of the CommitLog. REFUSE: nothing is changed, rmqd does "
      "not "

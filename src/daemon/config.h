@@ -37,6 +37,7 @@ struct BrokerConfig {
   int64_t mappedFileSizeConsumeQueue = 6'000'000;
   std::string flushDiskType = "SYNC_FLUSH";
   int64_t flushIntervalCommitLog = 500;
+  bool enabledAppendPropCRC = false;
   std::string damagedLog = "REFUSE";
   int64_t syncFlushTimeout = 5000;
   int64_t maxMessageSize = 4 << 20;

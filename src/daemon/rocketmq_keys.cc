@@ -174,7 +174,6 @@ constexpr Refusal refusals[] = {
     {"enableConsumeQueueExt", When::is_true, "", "rmqd does not write consumequeue_ext"},
     {"enableLmq", When::is_true, "", "this rmqd has no light queues"},
     {"enableMultiDispatch", When::is_true, "", "this rmqd has no light queues"},
-    {"enabledAppendPropCRC", When::is_true, "", "this rmqd does not write the CRC of properties"},
     {"messageStorePlugIn", When::is_set, "", "this rmqd has no tiered storage"},
     {"readOnlyCommitLogStorePaths", When::is_set, "", "rmqd keeps the CommitLog in one directory"},
 };

@@ -56,20 +56,58 @@ void put_host(ByteWriter& w, const Host& h) {
   w.put(h.port);
 }
 
+constexpr uint32_t crc_mask = 0x7fffffff;
+constexpr size_t crc_digits = 10;
+
+bool lacks_separator(const RecordFields& f) {
+  return f.append_crc && !f.properties.empty() && f.properties.back() != '\x02';
+}
+
+// Of all that is written so far.
+void put_property_crc(ByteWriter& w, Bytes out) {
+  uint32_t crc = crc32(out.first(w.position())) & crc_mask;
+  w.put_text(prop::CRC32);
+  w.put(char{1});
+  for (size_t i = 0; i < crc_digits; i++, crc /= 10) w.put(static_cast<char>('0' + crc % 10));
+  w.put(char{2});
+}
+
+// Takes the property off the end of `properties`.
+std::optional<uint32_t> take_property_crc(std::string_view& properties) {
+  if (properties.size() < property_crc_bytes || properties.back() != '\x02') return std::nullopt;
+  const size_t at = properties.size() - property_crc_bytes;
+  std::string_view tail = properties.substr(at);
+  if (!tail.starts_with(prop::CRC32) || tail[prop::CRC32.size()] != '\x01') return std::nullopt;
+  if (at > 0 && properties[at - 1] != '\x02') return std::nullopt;
+  uint64_t crc = 0;
+  for (size_t i = crc_digits; i-- > 0;) {
+    const char digit = tail[prop::CRC32.size() + 1 + i];
+    if (digit < '0' || digit > '9') return std::nullopt;
+    crc = crc * 10 + static_cast<uint64_t>(digit - '0');
+  }
+  if (crc > crc_mask) return std::nullopt;
+  properties = properties.substr(0, at);
+  return static_cast<uint32_t>(crc);
+}
+
 size_t store_timestamp_at(int32_t sys_flag) {
   return sys_flag & sys_flag::bornhost_v6 ? 68 : 56;
 }
 
 }  // namespace
 
+size_t properties_bytes(const RecordFields& f) {
+  return f.properties.size() + (f.append_crc ? property_crc_bytes : 0) + (lacks_separator(f) ? 1 : 0);
+}
+
 size_t record_size(const RecordFields& f) {
   return record_bytes_min - 16 + f.born_host.bytes() + f.store_host.bytes() + f.body.size() +
-         (is_v2(f.topic) ? 1 : 0) + f.topic.size() + f.properties.size();
+         (is_v2(f.topic) ? 1 : 0) + f.topic.size() + properties_bytes(f);
 }
 
 size_t encode_record(const RecordFields& f, MutableBytes out, std::optional<uint32_t> crc) {
   check(f.topic.size() <= 32'767);
-  check(f.properties.size() <= limits::properties_bytes_max);
+  check(properties_bytes(f) <= limits::properties_bytes_max);
   size_t size = record_size(f);
   check(size <= out.size());
   check(size <= 0x7fffffff);
@@ -99,8 +137,10 @@ size_t encode_record(const RecordFields& f, MutableBytes out, std::optional<uint
     w.put(static_cast<int8_t>(f.topic.size()));
   }
   w.put_text(f.topic);
-  w.put(static_cast<int16_t>(f.properties.size()));
+  w.put(static_cast<int16_t>(properties_bytes(f)));
   w.put_text(f.properties);
+  if (lacks_separator(f)) w.put(char{2});
+  if (f.append_crc) put_property_crc(w, out);
   check(w.position() == size);
   return size;
 }
@@ -195,11 +235,16 @@ Result<RecordView> parse_record(Bytes bytes, CrcCheck crc) {
   v.body = as_bytes(get_text(r, r.get<int32_t>()));
   v.topic = get_text(r, v.magic == record_magic_v1 ? r.get<int8_t>() : r.get<int16_t>());
   v.properties = get_text(r, r.get<int16_t>());
+  v.property_crc = take_property_crc(v.properties);
   if (!r.ok()) return fail(Errc::bad_input, "record field longer than the record");
   if (r.left() != 0) return fail(Errc::bad_input, "record longer than its fields");
   if (crc == CrcCheck::verify && body_crc(v.body) != v.body_crc)
     return fail(Errc::corrupt, "record body CRC");
   return v;
+}
+
+bool property_crc_fits(const RecordView& v, Bytes record) {
+  return !v.property_crc || (crc32(record.first(v.size - property_crc_bytes)) & crc_mask) == *v.property_crc;
 }
 
 std::optional<std::string_view> RecordView::property(std::string_view name) const {

@@ -98,10 +98,18 @@ struct RecordFields {
   Host store_host;
   int32_t reconsume_times = 0;
   int64_t prepared_transaction_offset = 0;
+  bool append_crc = false;  // the CRC of the whole record becomes its last property
 };
 
+// RocketMQ's enabledAppendPropCRC: the last 20 bytes of the properties are "__CRC32#", 01, the CRC-32 of all
+// bytes of the record before them without its top bit as ten decimal digits, the lowest one first, 02. (Seen
+// with 5.5.0.)
+inline constexpr size_t property_crc_bytes = 20;
+// Bytes of the properties as they are written: with that property, and an 02 in front of it where one lacks.
+size_t properties_bytes(const RecordFields& f);
+
 // Bytes that encode_record will write. Topic of at most 32767 bytes, properties of at most 32767: the caller
-// has checked its limits before.
+// has checked its limits before (properties_bytes).
 size_t record_size(const RecordFields& f);
 // Writes the record to the front of `out` (at least record_size bytes) and returns its size. `crc` when the
 // caller has the body's CRC already (base/crc.h body_crc).
@@ -137,11 +145,15 @@ struct RecordView {
   int64_t prepared_transaction_offset = 0;
   Bytes body;
   std::string_view topic;
-  std::string_view properties;
+  std::string_view properties;           // without the one that append_crc adds
+  std::optional<uint32_t> property_crc;  // what that one says
 
   std::optional<std::string_view> property(std::string_view name) const;
   int64_t tags_code() const;  // of the property TAGS, 0 without
 };
+
+// False: the record has a property_crc, and is another. `record` begins with the record that `v` views.
+bool property_crc_fits(const RecordView& v, Bytes record);
 
 enum class CrcCheck : uint8_t { skip, verify };
 

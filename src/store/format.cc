@@ -132,7 +132,7 @@ void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot) {
   std::memset(slot.data(), 0, slot.size());
   ByteWriter w(slot.subspan(body_at));
   w.put<uint64_t>(c.sequence);
-  w.put<uint32_t>((c.clean ? 1u : 0u) | (c.sync_flush ? 2u : 0u));
+  w.put<uint32_t>((c.clean ? 1u : 0u) | (c.sync_flush ? 2u : 0u) | (c.property_crc ? 4u : 0u));
   w.put<int64_t>(c.queues_durable);
   w.put<int64_t>(c.log_durable);
   w.put<int64_t>(c.zeroed_to);
@@ -155,6 +155,7 @@ std::optional<OwnCheckpoint> decode_checkpoint(Bytes slot) {
   uint32_t flags = r.get<uint32_t>();
   c.clean = (flags & 1) != 0;
   c.sync_flush = (flags & 2) != 0;
+  c.property_crc = (flags & 4) != 0;
   c.queues_durable = r.get<int64_t>();
   c.log_durable = r.get<int64_t>();
   c.zeroed_to = r.get<int64_t>();

@@ -72,6 +72,7 @@ struct OwnCheckpoint {
   uint64_t sequence = 0;
   bool clean = false;              // written by an orderly stop: the log ends at queues_durable
   bool sync_flush = false;         // the writer confirmed only what was on stable storage
+  bool property_crc = false;       // each record that it appends behind log_durable has a property_crc
   int64_t queues_durable = 0;      // physical offset; the log is durable up to there as well
   int64_t log_durable = 0;         // at least queues_durable
   int64_t zeroed_to = 0;           // the log's files are written up to here, with zeros behind the log's end

@@ -47,6 +47,20 @@ proto::RecordFields fields_of(const MessageIn& m) {
           .prepared_transaction_offset = m.prepared_transaction_offset};
 }
 
+// The properties without __CRC32#, a name that is the store's: of a client it would be a lie, and a copy of
+// an older message brings that one's. `room` holds them when there was one.
+std::string_view without_crc(std::string_view properties, std::string& room) {
+  const bool may_have = properties.find('#') != std::string_view::npos;  // the fast way to no
+  if (!may_have || properties.find(proto::prop::CRC32) == std::string_view::npos) return properties;
+  while (!properties.empty()) {
+    const size_t end = std::min(properties.find('\x02'), properties.size() - 1) + 1;
+    const std::string_view entry = properties.substr(0, end);
+    properties.remove_prefix(end);
+    if (entry.substr(0, entry.find_first_of("\x01\x02")) != proto::prop::CRC32) room += entry;
+  }
+  return room;
+}
+
 bool is_visible(int32_t sys_flag) {
   int32_t type = proto::sys_flag::transaction_of(sys_flag);
   return type == proto::sys_flag::transaction_none || type == proto::sys_flag::transaction_commit;
@@ -169,6 +183,16 @@ Task<Result<std::unique_ptr<MessageStore>>> MessageStore::open(Disk& disk, Store
 
 // ---- putting -----------------------------------------------------------------------------------------
 
+proto::RecordFields MessageStore::Impl::record_fields(const MessageIn& m, std::string& room) const {
+  proto::RecordFields f = fields_of(m);
+  f.properties = without_crc(m.properties, room);
+  f.append_crc = options_.append_property_crc;
+  // What was taken without it, or follows from that, must not be refused for it.
+  if ((m.was_stored || m.may_use_reserve) && proto::properties_bytes(f) > limits::properties_bytes_max)
+    f.append_crc = false;
+  return f;
+}
+
 PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& bytes) const {
   constexpr std::string_view retry = "%RETRY%";
   bool long_ok = m.topic.starts_with(retry);
@@ -177,8 +201,11 @@ PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& b
   const bool limited = !m.was_stored;
   if (!sane || (limited && m.body.size() > options_.max_message_bytes))
     return PutMessageStatus::MESSAGE_ILLEGAL;
-  if (m.properties.size() > limits::properties_bytes_max) return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
-  size_t n = proto::record_size(fields_of(m));
+  std::string room;
+  const proto::RecordFields f = record_fields(m, room);
+  if (proto::properties_bytes(f) > limits::properties_bytes_max)
+    return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
+  const size_t n = proto::record_size(f);
   if (limited && n > options_.max_message_bytes + record_overhead_max)
     return PutMessageStatus::MESSAGE_ILLEGAL;
   bytes += n;
@@ -187,7 +214,8 @@ PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& b
 
 void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w) {
   PutMessageResult& r = *w.result;
-  proto::RecordFields f = fields_of(m);
+  std::string room;
+  proto::RecordFields f = record_fields(m, room);
   ConsumeQueue* q = is_visible(m.sys_flag) ? &table_.get_or_create(m.topic, m.queue_id) : nullptr;
   f.queue_offset = q != nullptr ? q->next_offset : 0;
   f.physical_offset = static_cast<int64_t>(log_.appended_offset());
@@ -196,7 +224,7 @@ void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaite
   size_t written = proto::encode_record(f, log_.record_memory(n));
   check(written == n);
   log_.appended(n);
-  const StoredProperties p = stored_properties(m.properties);
+  const StoredProperties p = stored_properties(f.properties);
   uint32_t keys = 0;
   if (index_.enabled() && is_indexed(m.sys_flag))
     keys = each_index_hash(m.topic, p, [&](int32_t hash) { pending_hashes_.push(hash); });
@@ -485,6 +513,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   OwnCheckpoint c;
   c.clean = clean;
   c.sync_flush = options_.flush == FlushDiskType::SYNC_FLUSH;
+  c.property_crc = options_.append_property_crc;
   c.queues_durable = static_cast<int64_t>(confirm_);
   c.queue_count = table_.used_queue_count();
   c.queue_units = table_.units_total();

@@ -34,6 +34,11 @@ void fill(MutableBytes out, uint64_t physical, int64_t store_ms) {
 
 }  // namespace
 
+bool Recovery::is_set_aside(const proto::RecordView& v) {
+  return proto::sys_flag::transaction_of(v.sys_flag) == proto::sys_flag::transaction_rollback &&
+         v.properties.empty() && quarantine_topic.starts_with(v.topic);
+}
+
 // Copies [from, to) of the log; nothing when a start before this one has done it.
 Task<Result<void>> Recovery::keep_bytes(LogWalker& w, uint64_t from, uint64_t to) {
   const std::string dir = root_ + "/quarantine", path = dir + "/" + file_name_20(from);

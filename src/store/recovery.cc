@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "store/blocks.h"
 
 namespace rmq::store {
@@ -58,10 +59,16 @@ void Recovery::report() {
 }
 
 // The CRC of a record is of the body alone, and the other fields give a torn record away, but for properties:
-// a sector that the last write did not bring to the device is zero there, as the file was made. Below the
-// durable end nothing can be torn, and zeros are what somebody has sent.
+// a sector that the last write did not bring to the device is zero there, as the file was made. What else a
+// device may leave there is told by the CRC of the whole record, where the writer gave it to each: all but
+// those copies of older messages that have no room for it. Below the durable end nothing can be torn, and
+// zeros are what somebody has sent.
 bool Recovery::may_be_torn(const proto::RecordView& v, Bytes record) const {
   if (own_ == nullptr || clean_ || pos_ < static_cast<uint64_t>(own_->log_durable)) return false;
+  const bool has_room = v.properties.size() + proto::property_crc_bytes + 1 <= limits::properties_bytes_max;
+  if (own_->property_crc && checkpoint_.abort_is_ours() && !is_set_aside(v) &&
+      !(v.property_crc ? proto::property_crc_fits(v, record) : !has_room))
+    return true;
   return misses_sector(record, v.topic, pos_) || misses_sector(record, v.properties, pos_);
 }
 

@@ -51,6 +51,7 @@ class Recovery {
   void passed(const proto::RecordView& v);
   void run_over(Bytes bytes);
   bool may_be_torn(const proto::RecordView& v, Bytes record) const;
+  static bool is_set_aside(const proto::RecordView& v);  // what quarantine() puts there
   bool dispatch_plain(const proto::RecordView& v);
   void add_unit(ConsumeQueue& q, const proto::RecordView& v);
   Task<Result<void>> dispatch(const proto::RecordView& v);

@@ -81,6 +81,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   Task<PutMessageResult> put_all(std::span<const MessageIn> messages, bool batch, bool wait);
   std::optional<PutMessageResult> try_put(const MessageIn& m);
   Task<PutMessageStatus> confirmed(uint64_t end);
+  proto::RecordFields record_fields(const MessageIn& m, std::string& room) const;
   PutMessageStatus check_message(const MessageIn& m, size_t& bytes) const;
   PutMessageStatus open_for(const MessageIn& m) const;
   bool room_now(size_t bytes, bool urgent, PutMessageStatus& refused);

@@ -62,6 +62,8 @@ struct StoreOptions {
   uint64_t waiting_bytes = 48u << 20;
   uint64_t unflushed_bytes_max = 32u << 20;  // more appended but not yet written than this: puts wait
   uint32_t max_message_bytes = 4u << 20;     // maxMessageSize; set_max_message_bytes() changes it later
+  // enabledAppendPropCRC: each record has a CRC of all of its bytes, as its last property __CRC32#.
+  bool append_property_crc = false;
   // How many records, and bytes, one get() answers: maxTransfer{Count,Bytes}OnMessageIn{Memory,Disk}.
   uint32_t transfer_count_in_memory = 32;
   uint32_t transfer_bytes_in_memory = 256u << 10;

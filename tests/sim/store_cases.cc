@@ -23,6 +23,7 @@ LifePlan small_life(const PointCase& c) {
   LifePlan p;
   p.seed = c.seed;
   p.store = small_store(c.flush);
+  p.store.append_property_crc = c.seed % 2 == 0;
   if (c.deletes) {
     p.store.commit_log_file_bytes = 16u << 10;
     p.store.consume_queue_file_units = 4;
@@ -190,6 +191,7 @@ store::StoreOptions random_store(SimRandom& r) {
   o.index_idle_ms = static_cast<uint32_t>(1 + r.below(50));
   o.index_safe = r.below(4) == 0;
   add_retention(o, r.between(0, 60), r.below(3) == 0);
+  o.append_property_crc = r.below(3) == 0;
   return o;
 }
 
@@ -197,6 +199,7 @@ store::StoreOptions random_store(SimRandom& r) {
 void change_options(SimRandom& r, store::StoreOptions& o) {
   store::StoreOptions other = random_store(r);
   if (r.below(3) == 0) o.flush = other.flush;
+  if (r.below(4) == 0) o.append_property_crc = other.append_property_crc;
   if (r.below(3) == 0) o.zero_ahead_bytes = other.zero_ahead_bytes;
   if (r.below(3) == 0) o.memory_bytes = other.memory_bytes;
   if (r.below(3) == 0) o.index_idle_ms = other.index_idle_ms;

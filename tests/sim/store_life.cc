@@ -168,6 +168,7 @@ Task<void> check_opened(Life& l) {
   for (std::string& e : errors) l.error(std::move(e));
   l.model.settle(l.result.dump);
   l.model.sync_flush = l.plan.store.flush == store::FlushDiskType::SYNC_FLUSH;  // of what comes now
+  l.model.property_crc = l.plan.store.append_property_crc;
   l.result.opened = true;
   l.result.open_points = l.disk.points();
 }

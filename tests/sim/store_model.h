@@ -5,9 +5,9 @@
 // - Sync flush: what was acknowledged, or seen by a consumer, is there: same offsets, same bytes.
 // - Async flush after a power cut: what is there is a prefix of the order of appending, at least up to the
 //   flushed offset that the store had published; after kill -9 of the process alone, everything acknowledged.
-// - One thing the record format cannot tell: garbage within the properties (its CRC covers the body alone).
-//   It is accepted in a message that nobody was promised and only after a crash that makes garbage; from
-//   then on the message is what was found.
+// - One thing the record format cannot tell, without enabledAppendPropCRC: garbage within the properties (its
+//   CRC covers the body alone). It is accepted in a message that nobody was promised and only after a crash
+//   that makes garbage; from then on the message is what was found.
 // - The log holds messages in the order of the calls, each once, nothing that was never put, and nothing
 //   that an earlier recovery had already found missing.
 // - Retention may have taken files from the log's front, whose messages are older than fileReservedTime.
@@ -86,6 +86,7 @@ struct Model {
   std::map<std::pair<std::string, int32_t>, int64_t> ends;  // of queues, as they were seen
   int64_t flushed_floor = 0;                                // the store said: on stable storage below this
   bool sync_flush = true;
+  bool property_crc = false;  // records have the CRC of all of their bytes
   Since since = Since::nothing;
   bool garbage = false;  // since then: unsynced blocks may hold anything
 };

@@ -206,6 +206,8 @@ Result<Spot> LogScan::look(uint64_t physical) {
   out.bytes = record->size;
   if (record->physical_offset != static_cast<int64_t>(physical)) {
     out.why = "the record says another physical offset";
+  } else if (!proto::property_crc_fits(*record, bytes)) {
+    out.why = "the CRC of the whole record, in its property __CRC32#, is wrong";
   } else if (record->queue_id < 0 || record->queue_offset < 0 || !legal_topic(record->topic)) {
     out.why = "topic, queue id or queue offset of the record cannot be";
   } else {

@@ -483,5 +483,30 @@ TEST(BrokerMessage, AsyncFlush) {
   simulate({async_flush}, c);
 }
 
+// enabledAppendPropCRC: one at the end of each record, also of copies, and of nobody else's making.
+Task<void> with_crc(World& w) {
+  auto sent = co_await w.send("T", "plain", props({{"K", "v"}, {"__CRC32#", "0123456789"}, {"TAGS", "a"}}));
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  sent = co_await w.send("T", "later", props({{"K", "v"}, {"DELAY", "1"}}));
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  co_await sleep_for(2 * ns_per_s);
+  auto got = co_await w.pull("T", 0);
+  EXPECT_EQ(bodies(got), "plain,later");
+  Bytes rest = got->frame.body();
+  for (const proto::RecordView& r : records(got)) {
+    EXPECT_TRUE(r.property_crc && proto::property_crc_fits(r, rest));
+    EXPECT_EQ(r.properties.find("__CRC32#"), std::string_view::npos) << "only one";
+    EXPECT_EQ(r.property("K"), "v");
+    rest = rest.subspan(r.size);
+  }
+  got = co_await w.pull("T", 0, "a");
+  EXPECT_EQ(bodies(got), "plain");
+}
+TEST(BrokerMessage, ACrcOfEachRecord) {
+  BrokerConfig c = test_config();
+  c.enabledAppendPropCRC = true;
+  simulate({with_crc, batch}, c);
+}
+
 }  // namespace
 }  // namespace rmq::broker

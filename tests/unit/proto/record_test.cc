@@ -75,6 +75,50 @@ TEST(Record, ComesBackWithEveryKindOfHostAndTopic) {
   }
 }
 
+// enabledAppendPropCRC: the last property is the CRC of all bytes before it, lowest digit first.
+TEST(Record, TheCrcOfAllOfIt) {
+  for (std::string_view properties : {"TAGS\x01TagA\x02", "TAGS\x01TagA", ""}) {
+    RecordFields f = some_fields();
+    f.properties = properties;
+    f.append_crc = true;
+    auto b = encoded(f);
+    const std::string_view text = as_text(b);
+    uint32_t crc = crc32(Bytes(b).first(b.size() - 20)) & 0x7fffffff;
+    std::string digits = std::to_string(crc);
+    digits = std::string(digits.rbegin(), digits.rend());
+    digits.resize(10, '0');
+    EXPECT_TRUE(text.ends_with("__CRC32#\x01" + digits + "\x02"));
+    auto v = parse_record(b, CrcCheck::verify);
+    ASSERT_TRUE(v);
+    EXPECT_EQ(v->property_crc, crc);
+    EXPECT_EQ(v->properties, properties.empty() ? "" : "TAGS\x01TagA\x02");
+    EXPECT_TRUE(property_crc_fits(*v, b));
+    for (size_t i = 0; i + 20 < b.size(); i++) {
+      auto bad = b;
+      bad[i] ^= std::byte{1};
+      auto w = parse_record(bad, CrcCheck::skip);
+      if (w) {
+        EXPECT_FALSE(w->property_crc && property_crc_fits(*w, bad)) << i;
+      }
+    }
+  }
+}
+
+TEST(Record, WhatOnlyLooksLikeThatCrc) {
+  for (std::string_view properties :
+       {"__CRC32#\001123456789\002", "__CRC32#\00112345678a0\002", "A__CRC32#\0011234567890\002",
+        "__CRC32#\0019999999999\002", "__CRC32#\0011234567890", "__CRC32#\0011234567890\002K\001v\002"}) {
+    RecordFields f = some_fields();
+    f.properties = properties;
+    auto b = encoded(f);
+    auto v = parse_record(b, CrcCheck::verify);
+    ASSERT_TRUE(v);
+    EXPECT_FALSE(v->property_crc);
+    EXPECT_EQ(v->properties, properties);
+    EXPECT_TRUE(property_crc_fits(*v, b));
+  }
+}
+
 TEST(Record, SmallestIs91Bytes) {
   RecordFields f;
   EXPECT_EQ(record_size(f), record_bytes_min);

@@ -59,6 +59,22 @@ std::string be32(int32_t v) {
   return s;
 }
 
+// A bit of a property: nobody but the CRC of the whole record knows it.
+TEST(OfflineCheck, PropertiesThatFitNotTheCrcOfTheirRecord) {
+  for (bool with_crc : {true, false}) {
+    Machine m;
+    m.options.append_property_crc = with_crc;
+    m.run(write_a_store);
+    OfflineDir d(m);
+    auto whole = checked(d);
+    EXPECT_TRUE(whole.clean()) << text_of(whole);
+    d.flip(log0, d.read(log0).find("K\x01v\x02") + 2);
+    auto r = checked(d);
+    EXPECT_EQ(r.clean(), !with_crc) << text_of(r);
+    EXPECT_EQ(text_of(r).find("__CRC32#") != std::string::npos, with_crc) << text_of(r);
+  }
+}
+
 TEST(OfflineCheck, EveryEndIsClean) {
   for (End end : {End::stop, End::kill, End::power_lost, End::power_torn}) {
     Machine m = written(end);

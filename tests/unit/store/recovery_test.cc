@@ -209,6 +209,83 @@ TEST(Recovery, TornPropertiesAreCut) {
   EXPECT_EQ(m.recovery.torn_at, static_cast<int64_t>(record));
 }
 
+// Garbage in the properties of the last write, where one with zeros would be told from a whole one anyhow.
+TEST(Recovery, GarbageInPropertiesIsCutWithTheCrcOfTheWholeRecord) {
+  for (bool with_crc : {true, false}) {
+    for (uint64_t at : {1024 + 300, 1024 + 1090}) {  // within a value, and where the CRC itself is
+      Machine m;
+      m.options.append_property_crc = with_crc;
+      m.run(
+          [](Ctx& c) -> Task<void> {
+            co_await c.put("T", 0, "whole");
+            co_await c.put("T", 0, "torn!", "K\x01" + std::string(2000, 'v') + "\x02");
+          },
+          End::kill);
+      m.damage(first_log, at, std::string(1100, 'g'));
+      m.run(nullptr);
+      const bool told = m.recovery.torn_at >= 0;
+      EXPECT_EQ(told, with_crc || at + 1100 > 2200) << with_crc << " " << at;
+    }
+  }
+}
+
+// What RocketMQ wrote behind our checkpoint has no CRC, or one that a client made up.
+TEST(Recovery, OnlyWhoWroteTheCrcIsHeldToIt) {
+  for (bool ours : {true, false}) {
+    Machine m;
+    m.options.append_property_crc = true;
+    m.run([](Ctx& c) -> Task<void> { co_await c.put("T", 0, "body", "K\x01v\x02"); }, End::kill);
+    const size_t value_at = m.file(first_log).find("K\x01v\x02") + 2;
+    m.damage(first_log, value_at, "w");
+    if (!ours) m.damage("abort", 0, "12345");  // RocketMQ's process id
+    m.run(nullptr);
+    EXPECT_EQ(m.recovery.torn_at, ours ? 0 : -1);
+  }
+}
+
+TEST(Recovery, WithAndWithoutTheCrcOfTheWholeRecord) {
+  Machine m;
+  const Body check = [](Ctx& c) -> Task<void> {
+    auto r = co_await c.store->get("T", 0, 0, 32, nullptr);
+    EXPECT_EQ(r.status, GetMessageStatus::FOUND);
+    for (const std::string& b : bodies_of(r)) EXPECT_EQ(b, "body");
+    // Nobody else's property of that name is kept: not a client's, and not that of a message that was copied.
+    const std::string lie = "A\001b\002__CRC32#\0011234567890\002C\001d\002__CRC32#\0011\002";
+    for (int i = 0; i < 3; i++) {
+      auto put = co_await c.put("T", 0, "body", lie);
+      EXPECT_EQ(put.status, PutMessageStatus::PUT_OK);
+    }
+    r = co_await c.store->get("T", 0, c.store->max_offset("T", 0) - 1, 32, nullptr);
+    const std::string bytes = bytes_of(r);
+    auto v = proto::parse_record(as_bytes(bytes), proto::CrcCheck::verify);
+    CO_ASSERT(v.has_value());
+    EXPECT_EQ(v->properties, "A\001b\002C\001d\002");
+    EXPECT_EQ(v->property_crc.has_value(), c.store->options().append_property_crc);
+    EXPECT_TRUE(proto::property_crc_fits(*v, as_bytes(bytes)));
+    // What was stored before is taken even where the CRC would make it too long.
+    MessageIn in = Ctx::message("Long", 0, "x");
+    const std::string much(32'767, 'p');
+    in.properties = much;
+    auto refused = co_await c.store->put(in);
+    EXPECT_EQ(refused.status == PutMessageStatus::PROPERTIES_SIZE_EXCEEDED,
+              c.store->options().append_property_crc);
+    in.was_stored = true;
+    auto taken = co_await c.store->put(in);
+    EXPECT_EQ(taken.status, PutMessageStatus::PUT_OK);
+  };
+  m.run([](Ctx& c) -> Task<void> { co_await c.put("T", 0, "body"); }, End::kill);
+  int64_t end = 0;
+  for (bool crc : {true, false, true, true, false}) {
+    m.options.append_property_crc = crc;
+    m.run(check, End::kill);
+    EXPECT_EQ(m.recovery.torn_at, -1);
+    EXPECT_GE(m.recovery.scanned_to, end);
+    end = m.recovery.scanned_to;
+  }
+  m.run(nullptr);
+  EXPECT_EQ(m.recovery.torn_at, -1);
+}
+
 // Nothing forbids a client to send zeros in a property.
 TEST(Recovery, ZerosInPropertiesAreNoTear) {
   Machine m;
