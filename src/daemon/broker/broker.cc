@@ -315,6 +315,10 @@ PutMessageStatus Broker::place_delayed(store::MessageIn& m, std::string& propert
     for (std::string_view t :
          {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC, proto::prop::TIMER_DELIVER_MS})
       proto::remove_property(properties, t);
+    // A level beyond the last is the last from here on, as with RocketMQ.
+    if (const std::string n = std::to_string(level);
+        proto::find_property(properties, proto::prop::DELAY) != n)
+      proto::set_property(properties, proto::prop::DELAY, n);
     proto::set_property(properties, proto::prop::REAL_TOPIC, m.topic);
     proto::set_property(properties, proto::prop::REAL_QID, std::to_string(m.queue_id));
     m.topic = proto::names::SCHEDULE_TOPIC_XXXX;

@@ -263,6 +263,14 @@ Task<void> delayed(World& w) {
   EXPECT_EQ(w.store->max_offset("D", 0), 2);
   a = co_await w.send("D", "far", props({{"DELAY", "99"}}));
   EXPECT_EQ(w.store->max_offset("SCHEDULE_TOPIC_XXXX", 17), 1) << "beyond the last level: the last level";
+  auto far = co_await w.store->queue_unit("SCHEDULE_TOPIC_XXXX", 17, 0);
+  auto extent = co_await w.store->record_at(far ? far->physical_offset : -1);
+  if (!extent) co_return ADD_FAILURE() << "no record";
+  EXPECT_EQ(proto::parse_record(extent->bytes())->property("DELAY"), "18") << "and so its consumer sees it";
+  for (std::string_view wrong : {"soon", "1.5", "99999999999999999999"}) {
+    a = co_await w.send("D", "wrong", props({{"DELAY", wrong}}));
+    EXPECT_EQ(code_of(a), 13) << wrong;
+  }
 }
 TEST(BrokerMessage, DelayLevels) {
   simulate({delayed});
