@@ -212,19 +212,30 @@ store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageReque
   return m;
 }
 
-// What this broker does not keep yet must not be stored as if it were a plain message.
+// What says something that it cannot mean must not be stored as if it were a plain message.
 bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
   if (p.transaction && b.config.rejectTransactionMessage) {
     refuse(b, r, ResponseCode::NO_PERMISSION,
            fmt::format("the broker[{}] sending transaction message is forbidden", b.config.brokerIP1));
     return true;
   }
-  if (p.transaction) return false;
   if (p.delay_level < 0) {
     refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: property DELAY is not a number");
     return true;
   }
   return false;
+}
+
+// Makes a half message of `m`. What a commit could not place is refused now.
+store::PutMessageStatus prepare_half(Broker& b, store::MessageIn& m, std::string& text, int delay_level,
+                                     std::string_view unique_key) {
+  const TimerAsk ask = timer_ask_of(text, b.wall_ms(), b.wall_ms(), b.config.timerMaxDelaySec * 1000);
+  if (delay_level == 0 && ask.what != TimerAsk::What::nothing) {
+    if (!b.config.timerWheelEnable) return store::PutMessageStatus::WHEEL_TIMER_NOT_ENABLE;
+    if (ask.what == TimerAsk::What::illegal) return store::PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL;
+  }
+  const bool has_room = b.transactions.prepare(m, text, unique_key);
+  return has_room ? store::PutMessageStatus::PUT_OK : store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
 }
 
 // ---- messages that are stored once (deduplication.h) ---------------------------------------------------
@@ -326,6 +337,7 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   SendProperties p = store_properties(b, h.properties.value_or(std::string_view{}), text);
   const std::string unique_key(p.unique_key(text));
   if (proto::is_retry_topic(h.topic)) {
+    p.transaction = false;  // TRAN_MSG is left from a transaction that was committed
     auto where = co_await route_retry(b, r.command.version, h, text, m.reconsume_times);
     if (!where) {
       refuse(
@@ -356,12 +368,7 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   store::PutMessageResult put;
   put.status = store::PutMessageStatus::PUT_OK;
   if (p.transaction) {
-    // What a commit could not place is refused now.
-    TimerAsk ask = timer_ask_of(text, b.wall_ms(), b.wall_ms(), b.config.timerMaxDelaySec * 1000);
-    if (p.delay_level == 0 && ask.what == TimerAsk::What::illegal)
-      put.status = store::PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL;
-    else if (!b.transactions.prepare(m, text, unique_key))
-      put.status = store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
+    put.status = prepare_half(b, m, text, p.delay_level, unique_key);
   } else if (p.delay_level != 0 || p.timer) {
     put.status = b.place_delayed(m, text, p.delay_level, placed);
   }

@@ -332,6 +332,58 @@ TEST(BrokerMessage, MessageBackRetriesThenDies) {
   simulate({send_back});
 }
 
+// The group says how often, and each retry comes a level later than the one before.
+Task<void> by_group(World& w) {
+  proto::SubscriptionGroupConfig g;
+  g.group_name = "g";
+  g.retry_max_times = 2;
+  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, g.to_json());
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.send("S", "poison");
+  std::string at = std::to_string(proto::parse_offset_id(ext(a, "msgId"))->physical_offset);
+  for (int64_t n = 0; n < 2; n++) {
+    const int64_t began = w.broker.now_ns(), wanted = (n == 0 ? 10 : 30) * ns_per_s;
+    a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
+                        {{"offset", at}, {"group", "g"}, {"delayLevel", "0"}, {"originTopic", "S"}});
+    EXPECT_EQ(code_of(a), 0) << remark(a);
+    while (w.store->max_offset("%RETRY%g", 0) == n && w.broker.now_ns() - began < 2 * wanted)
+      co_await sleep_for(10 * ns_per_ms);
+    EXPECT_GE(w.broker.now_ns() - began, wanted) << n;
+    EXPECT_LT(w.broker.now_ns() - began, wanted + ns_per_s) << n;
+    auto unit = co_await w.store->queue_unit("%RETRY%g", 0, n);
+    if (!unit) co_return ADD_FAILURE() << "no retry";
+    at = std::to_string(unit->physical_offset);
+  }
+  EXPECT_EQ(w.store->max_offset("%DLQ%g", 0), 0);
+  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
+                      {{"offset", at}, {"group", "g"}, {"delayLevel", "0"}, {"originTopic", "S"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_EQ(w.store->max_offset("%DLQ%g", 0), 1);
+}
+TEST(BrokerMessage, RetriesByTheGroupsTimes) {
+  simulate({by_group});
+}
+
+// What was committed keeps TRAN_MSG, and clients that give it back by a plain send may keep it, too.
+Task<void> committed_one_back(World& w) {
+  const std::string properties = props({{"TRAN_MSG", "true"}, {"PGROUP", "pg"}, {"RETRY_TOPIC", "S"}});
+  auto a = co_await w.send("%RETRY%g", "again", properties + props({{"DELAY", "1"}}), "0", "1");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.send("%RETRY%g", "at once", properties, "0", "1");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.send("%RETRY%g", "dead", properties, "0", "17");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await sleep_for(2 * ns_per_s);
+  auto got = co_await w.pull("%RETRY%g", 0);
+  EXPECT_EQ(bodies(got), "at once,again");
+  got = co_await w.pull("%DLQ%g", 0);
+  EXPECT_EQ(bodies(got), "dead");
+  EXPECT_EQ(w.store->max_offset("RMQ_SYS_TRANS_HALF_TOPIC", 0), 0) << "none is a half message";
+}
+TEST(BrokerMessage, ARetryIsNoHalfMessage) {
+  simulate({committed_one_back});
+}
+
 // ---- properties at the limit of the format -------------------------------------------------------------
 
 constexpr size_t properties_max = 32'767;

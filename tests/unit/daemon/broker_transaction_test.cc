@@ -199,6 +199,13 @@ Task<void> delayed_commit(World& w) {
   auto timer = co_await w.send("T", "timer", half_properties("K2", "pg", "TIMER_DELAY_SEC", "20"), "1");
   auto wrong = co_await w.send("T", "wrong", half_properties("K3", "pg", "TIMER_DELAY_SEC", "soon"));
   EXPECT_EQ(code_of(wrong), 13) << "what a commit could not place";
+  wrong = co_await w.send("T", "wrong", half_properties("K4", "pg", "DELAY", "soon"));
+  EXPECT_EQ(code_of(wrong), 13) << "nor by level";
+  w.config.timerWheelEnable = false;
+  wrong = co_await w.send("T", "wrong", half_properties("K5", "pg", "TIMER_DELAY_SEC", "9"));
+  EXPECT_EQ(code_of(wrong), 1) << remark(wrong);
+  w.config.timerWheelEnable = true;
+  EXPECT_EQ(w.store->max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0), 2);
   co_await sleep_for(5 * ns_per_s);
   for (const Answer* sent : {&level, &timer}) {
     auto a = co_await end(w, place_of(*sent), commit);
