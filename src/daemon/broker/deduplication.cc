@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "daemon/broker/broker.h"
 #include "proto/codes.h"
+#include "proto/properties.h"
 
 namespace rmq::broker {
 
@@ -39,8 +40,12 @@ std::optional<DedupRule> DedupRule::of(const proto::TopicConfig& topic) {
   return rule;
 }
 
-std::string_view DedupRule::text_of(std::string_view properties) const {
-  return proto::find_property(properties, key == Key::KEYS ? prop::KEYS : prop::UNIQ_KEY).value_or("");
+std::string DedupRule::text_of(std::string_view properties) const {
+  std::string text(
+      proto::find_property(properties, key == Key::KEYS ? prop::KEYS : prop::UNIQ_KEY).value_or(""));
+  auto dead = proto::find_property(properties, prop::DLQ_ORIGIN_MESSAGE_ID);
+  if (!text.empty() && dead) (text += proto::property_separator) += *dead;
+  return text;
 }
 
 Deduplication::Deduplication(Broker& b) : broker_(b), salt_(random_salt()) {}
@@ -101,6 +106,7 @@ void Deduplication::settle(std::string_view topic, std::string_view text, const 
 }
 
 void Deduplication::topic_deleted(std::string_view topic) {
+  if (loaded_ && known_.empty()) return;
   auto it = generations_.find(topic);
   if (it == generations_.end()) it = generations_.emplace(std::string(topic), 0).first;
   it->second++;
@@ -178,7 +184,7 @@ Task<void> Deduplication::load_unit(const store::QueueUnit& unit) {
   const proto::TopicConfig* config = broker_.topics.find(topic);
   auto rule = config == nullptr ? std::nullopt : DedupRule::of(*config);
   if (!rule) co_return;
-  std::string_view text = rule->text_of(record->properties);
+  const std::string text = rule->text_of(record->properties);
   const int64_t left_ms = record->store_timestamp_ms + rule->window_ms - broker_.wall_ms();
   if (text.empty() || left_ms <= 0) co_return;
   const Key key = key_of(topic, text);

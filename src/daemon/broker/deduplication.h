@@ -35,7 +35,8 @@ struct DedupRule {
   // Of a topic; nothing when its messages are not de-duplicated.
   static std::optional<DedupRule> of(const proto::TopicConfig& topic);
   // The text by which a message with these properties is known; empty: it has none, and is stored each time.
-  std::string_view text_of(std::string_view properties) const;
+  // A dead letter that is sent again (DLQ_ORIGIN_MESSAGE_ID) is another message than the one that it was.
+  std::string text_of(std::string_view properties) const;
 };
 
 inline constexpr int64_t dedup_window_ms_usual = 600'000;

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
+#include <tuple>
 
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/retry.h"
@@ -277,23 +278,24 @@ Task<store::PutMessageResult> put_once(Broker& b, std::string_view topic, const 
                                        std::span<const store::MessageIn> messages,
                                        std::vector<FirstMessage>& known) {
   std::vector<size_t> order(messages.size());
-  for (size_t i = 0; i < order.size(); i++) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t x, size_t y) {
-    return std::pair(rule.text_of(messages[x].properties), x) <
-           std::pair(rule.text_of(messages[y].properties), y);
-  });
+  std::vector<std::string> texts(messages.size());
+  for (size_t i = 0; i < order.size(); i++) {
+    order[i] = i;
+    texts[i] = rule.text_of(messages[i].properties);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](size_t x, size_t y) { return std::tie(texts[x], x) < std::tie(texts[y], y); });
   std::vector<bool> fresh(messages.size(), true);
   std::vector<size_t> same_as(messages.size());
   for (size_t k = 0; k < order.size(); k++) {
     const size_t i = same_as[order[k]] = order[k];
-    std::string_view text = rule.text_of(messages[i].properties);
-    if (text.empty()) continue;
-    if (k > 0 && rule.text_of(messages[order[k - 1]].properties) == text) {
+    if (texts[i].empty()) continue;
+    if (k > 0 && texts[order[k - 1]] == texts[i]) {
       same_as[i] = same_as[order[k - 1]];
       fresh[i] = false;
       continue;
     }
-    auto first = co_await b.dedup.claim(topic, rule, text);
+    auto first = co_await b.dedup.claim(topic, rule, texts[i]);
     fresh[i] = !first;
     if (first) known[i] = *first;
   }
@@ -314,8 +316,7 @@ Task<store::PutMessageResult> put_once(Broker& b, std::string_view topic, const 
       known[i].total_bytes =
           static_cast<int32_t>(put.physical_offset + put.total_bytes - known[i].physical_offset);
     }
-    std::string_view text = rule.text_of(messages[i].properties);
-    if (!text.empty()) b.dedup.settle(topic, text, stored ? &known[i] : nullptr);
+    if (!texts[i].empty()) b.dedup.settle(topic, texts[i], stored ? &known[i] : nullptr);
   }
   if (!stored) co_return put;
   int64_t end = 0;
@@ -356,7 +357,7 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   if (refuse_special(b, r, p)) co_return;
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   auto rule = p.transaction || !dlq.empty() ? std::nullopt : dedup_rule_of(b, h.topic);
-  const std::string dedup_text(rule ? rule->text_of(text) : std::string_view{});
+  const std::string dedup_text = rule ? rule->text_of(text) : std::string{};
   if (!dedup_text.empty()) {
     auto first = co_await b.dedup.claim(h.topic, *rule, dedup_text);
     if (first) co_return co_await answer_repeated(b, r, *first, unique_key);

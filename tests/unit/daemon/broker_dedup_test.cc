@@ -162,6 +162,30 @@ TEST(BrokerDedup, DelayedOnesToo) {
   simulate({delayed, still_known});
 }
 
+// A dead letter that is sent again, as rmqctl does: stored, although its key is known, and once.
+Task<void> dead_letters(World& w) {
+  co_await make_topic(w, "D", "+dedup.key=UNIQ_KEY");
+  auto a = co_await w.send("D", "one", keyed("U1"));
+  const std::string again = keyed("U1", {}, "DLQ_ORIGIN_MESSAGE_ID", "0A00000100002A9F0000000000000001");
+  const std::string other = keyed("U1", {}, "DLQ_ORIGIN_MESSAGE_ID", "0A00000100002A9F0000000000000002");
+  auto first = co_await w.send("D", "one again", again);
+  EXPECT_EQ(ext(first, "queueOffset"), "1");
+  a = co_await w.send("D", "one again", again);
+  expect_same(a, first);
+  a = co_await w.send("D", "of another group", other);
+  EXPECT_EQ(ext(a, "queueOffset"), "2");
+}
+Task<void> dead_letters_later(World& w) {
+  const std::string again = keyed("U1", {}, "DLQ_ORIGIN_MESSAGE_ID", "0A00000100002A9F0000000000000001");
+  auto a = co_await w.send("D", "one again", again);
+  EXPECT_EQ(ext(a, "queueOffset"), "1") << "also after a restart";
+  a = co_await w.send("D", "one", keyed("U1"));
+  EXPECT_EQ(ext(a, "queueOffset"), "0");
+}
+TEST(BrokerDedup, ADeadLetterIsSentAgainOnce) {
+  simulate({dead_letters, dead_letters_later});
+}
+
 Task<void> deleted(World& w) {
   co_await make_topic(w, "D", "+dedup.key=UNIQ_KEY");
   auto a = co_await w.send("D", "one", keyed("U1"));
