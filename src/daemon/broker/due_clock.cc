@@ -37,16 +37,16 @@ bool DueClock::look() {
 
 void QueueBases::add(int64_t next_offset, int64_t base_ns) {
   while (!from_.empty() && from_.back().first >= next_offset) from_.pop_back();
-  from_.emplace_back(next_offset, base_ns);
+  if (from_.empty() || from_.back().second != base_ns) from_.emplace_back(next_offset, base_ns);
   least_ns_ = std::min(least_ns_, base_ns);
   most_ns_ = std::max(most_ns_, base_ns);
 }
 
 int64_t QueueBases::base_ns(int64_t offset) const {
   check(!from_.empty());
-  for (size_t i = from_.size() - 1; i > 0; i--)
-    if (from_[i].first <= offset) return from_[i].second;
-  return from_.front().second;
+  auto later = std::upper_bound(from_.begin() + 1, from_.end(), offset,
+                                [](int64_t at, const auto& entry) { return at < entry.first; });
+  return std::prev(later)->second;
 }
 
 }  // namespace rmq::broker

@@ -132,10 +132,12 @@ class TimerService : public DeliveryProgress {
   Task<Result<bool>> is_recalled(const proto::RecordView& record, std::string_view real_topic,
                                  int64_t deliver_ms);
   Task<Result<std::optional<store::MessageIn>>> prepare(DueMessage& d, bool roll);
-  Task<Result<bool>> put_batch(std::vector<DueMessage>& due, bool roll);
+  Task<Result<bool>> put_batch(std::vector<DueMessage>& due, std::optional<int64_t> roll_base);
   void finished(const std::vector<DueMessage>& due, const DeliveryMarker& marker, const Delivery::Put& put,
                 bool roll);
   Task<bool> is_old(const store::QueueUnit& unit, int64_t offset);
+  void begin_roll(int64_t copies, int64_t base_ns);
+  void roll_refused(int64_t copies);
   Task<bool> roll_from(int64_t& at);
   Task<void> roll_old();
 

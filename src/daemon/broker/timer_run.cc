@@ -234,7 +234,7 @@ Task<bool> TimerService::deliver_due() {
   bool done = false;
   if (good && due.empty()) co_return true;
   if (good) {
-    auto put = co_await put_batch(due, false);
+    auto put = co_await put_batch(due, std::nullopt);
     good = put ? Result<void>{} : std::unexpected(put.error());
     done = put && *put;
   }
@@ -317,8 +317,9 @@ Task<Result<std::optional<store::MessageIn>>> TimerService::prepare(DueMessage& 
   co_return copy_of(d, broker_.store_host, to->topic, broker_.queue_by_now(to->topic, to->queue_id));
 }
 
-// True: they are done. `roll`: not due, but to be put again.
-Task<Result<bool>> TimerService::put_batch(std::vector<DueMessage>& due, bool roll) {
+// True: they are done. `roll_base`: not due, but to be put again, and with that base (QueueBases) as before.
+Task<Result<bool>> TimerService::put_batch(std::vector<DueMessage>& due, std::optional<int64_t> roll_base) {
+  const bool roll = roll_base.has_value();
   co_await delivery_.turn().acquire();
   recalls_over_.clear();
   DeliveryMarker marker;
@@ -337,9 +338,9 @@ Task<Result<bool>> TimerService::put_batch(std::vector<DueMessage>& due, bool ro
   Delivery::Put put;
   put.done = marker.copied.empty() && marker.dropped.empty();
   if (good && !put.done) {
-    if (roll) arriving_ += static_cast<int64_t>(copies.size());
+    if (roll) begin_roll(static_cast<int64_t>(copies.size()), *roll_base);
     put = co_await delivery_.put(marker, copies);
-    if (roll && !put.done) arriving_ -= static_cast<int64_t>(copies.size());
+    if (roll && !put.done) roll_refused(static_cast<int64_t>(copies.size()));
     bool illegal = put.status == store::PutMessageStatus::MESSAGE_ILLEGAL ||
                    put.status == store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
     if (illegal && marker.copied.size() == 1 && !roll) {
@@ -399,7 +400,20 @@ Task<bool> TimerService::is_old(const store::QueueUnit& unit, int64_t offset) {
       broker_.wall_ms() - stored_ms > broker_.config.fileReservedTime* ms_per_hour / 2;
 }
 
-// From `at` on, one batch. False: what comes now is young.
+// A delay that began before the wall clock was set goes on as it was: its copy has its base.
+void TimerService::begin_roll(int64_t copies, int64_t base_ns) {
+  const int64_t next = broker_.store.max_offset(topic, 0) + arriving_;
+  arriving_ += copies;
+  bases_.add(next, base_ns);
+  bases_.add(next + copies, broker_.due_clock.base_ns());
+}
+
+void TimerService::roll_refused(int64_t copies) {
+  arriving_ -= copies;
+  bases_.add(broker_.store.max_offset(topic, 0) + arriving_, broker_.due_clock.base_ns());
+}
+
+// From `at` on, one batch, of one base. False: what comes now is young.
 Task<bool> TimerService::roll_from(int64_t& at) {
   std::vector<store::QueueUnit> units(batch_messages_max);
   auto n = co_await broker_.store.queue_units(topic, 0, at, units);
@@ -408,6 +422,8 @@ Task<bool> TimerService::roll_from(int64_t& at) {
   std::vector<DueMessage> due;
   size_t bytes = 0;
   bool looked = false;
+  const int64_t base_now = broker_.due_clock.base_ns();
+  std::optional<int64_t> base;
   for (size_t i = 0; i < *n && bytes < batch_bytes_max; i++, at++) {
     if (done_.contains(at) || store::is_blank(units[i])) continue;
     if (!looked) {
@@ -417,13 +433,18 @@ Task<bool> TimerService::roll_from(int64_t& at) {
     }
     auto tag = store::decode_timer_tag(units[i].tags_code);
     if (tag && due_ms(*tag, at) < soon_ms) continue;
+    if (tag && tag->kind == TimerKind::delay) {
+      const int64_t mine = at >= run_from_ ? bases_.base_ns(at) : base_now;
+      if (base && *base != mine) break;
+      base = mine;
+    }
     bytes += static_cast<size_t>(units[i].bytes);
     due.push_back({at, units[i], {}, {}, {}});
   }
   if (due.empty()) co_return true;
   auto read = co_await read_due(broker_.store, due);
   if (!read) co_return false;
-  auto put = co_await put_batch(due, true);
+  auto put = co_await put_batch(due, base.value_or(base_now));
   co_return put && *put;
 }
 

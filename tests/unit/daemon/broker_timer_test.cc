@@ -233,6 +233,35 @@ TEST(BrokerTimer, OutlivesTheLog) {
   simulate({rolled, rolled_came});
 }
 
+// The clock is set before a delayed message is put again: its delay stays what it was.
+Task<void> rolled_after_a_step(World& w) {
+  auto& clock = static_cast<sim::SimLoop&>(Loop::current()).sim_clock();
+  const int64_t began = w.broker.now_ns();
+  auto a = co_await w.send("T", "delay", props({{"TIMER_DELAY_SEC", "200"}, {"UNIQ_KEY", "U0"}}));
+  a = co_await w.send("T", "gone", props({{"TIMER_DELAY_SEC", "200"}, {"UNIQ_KEY", "U1"}}));
+  auto r = co_await recall_by(w, "T", ext(a, "recallHandle"));
+  EXPECT_EQ(code_of(r), 0) << remark(r);
+  clock.step_wall(3'600'000);
+  co_await sleep_for(2 * ns_per_s);
+  a = co_await w.send("T", "later", props({{"TIMER_DELAY_SEC", "201"}, {"UNIQ_KEY", "U2"}}));
+  clock.step_wall(-7'200'000);
+  co_await grow(w);
+  co_await sleep_for(25 * ns_per_s);
+  EXPECT_EQ(w.broker.timers.stats().rolled, 4u) << "three messages and a recall";
+  a = co_await w.send("T", "behind them", props({{"TIMER_DELAY_SEC", "100"}}));
+  co_await sleep_for(110 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1) << "it has the clock as it is now";
+  auto got = co_await wait_for(w, "T", 2, 100);
+  EXPECT_EQ(bodies(got), "behind them,delay");
+  EXPECT_GE(w.broker.now_ns() - began, 200 * ns_per_s);
+  EXPECT_LT(w.broker.now_ns() - began, 201 * ns_per_s);
+  got = co_await wait_for(w, "T", 3, 10);
+  EXPECT_EQ(bodies(got), "behind them,delay,later");
+}
+TEST(BrokerTimer, PutAgainAfterTheClockWasSet) {
+  simulate({rolled_after_a_step});
+}
+
 // Retention of one hour: what waits for ten comes all the same, by the timer and by level; the files go.
 Task<void> longer_than_the_log(World& w) {
   auto a = co_await w.send("T", "timer", props({{"TIMER_DELAY_SEC", "36000"}}));

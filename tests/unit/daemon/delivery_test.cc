@@ -55,6 +55,17 @@ TEST(DueClock, BasesBelongToOffsets) {
   EXPECT_EQ(b.base_ns(10), 200);
   EXPECT_EQ(b.base_ns(19), 200);
   EXPECT_EQ(b.base_ns(20), 400) << "nothing came between the last two";
+  // Ten that go on with an older base, in two steps; then as before.
+  b.add(30, 100);
+  b.add(35, 400);
+  b.add(35, 100);
+  b.add(40, 400);
+  EXPECT_EQ(b.base_ns(29), 400);
+  EXPECT_EQ(b.base_ns(30), 100);
+  EXPECT_EQ(b.base_ns(39), 100);
+  EXPECT_EQ(b.base_ns(40), 400);
+  EXPECT_EQ(b.base_ns(INT64_MAX), 400);
+  EXPECT_EQ(b.base_ns(10), 200);
 }
 
 TEST(DeliveryMarker, ComesBackAsItWas) {
