@@ -19,6 +19,7 @@ namespace prop = proto::prop;
 namespace {
 constexpr size_t batch_halves_max = 64;
 constexpr size_t batch_bytes_max = 1u << 20;
+constexpr uint32_t looked_at_once = 256;
 constexpr size_t unsent_bytes_max = 1u << 20;  // a producer that does not read is not asked
 constexpr int64_t longest_sleep_ns = 1 * ns_per_s;
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
@@ -63,17 +64,23 @@ Task<void> TransactionService::check_loop() {
   note_progress();
 }
 
-// As many of those whose time has come as go into one batch.
+// As many of those whose time has come as go into one batch of each sort. Groups that are away may have many:
+// the others of this thread have their turn in between.
 Task<void> TransactionService::check_due() {
-  std::vector<Due> due;
-  size_t bytes = 0;
+  DueBatch to_ask, given_up;
   bool more = true;
-  while (more && !stopping_) more = co_await take_due(due, bytes);
-  if (!due.empty()) co_await rewrite(std::move(due), true);
+  for (uint32_t n = 1; more && !stopping_; n++) {
+    more = co_await take_due(to_ask, given_up);
+    if (n % looked_at_once != 0) continue;
+    if (!to_ask.halves.empty() || !given_up.halves.empty()) break;
+    co_await Yield{};
+  }
+  if (!to_ask.halves.empty()) co_await rewrite(std::move(to_ask.halves), true);
+  if (!given_up.halves.empty()) co_await give_up(std::move(given_up.halves), nullptr);
 }
 
-// The next one whose time has come, into `into` if it is to be asked about. False: none, or enough.
-Task<bool> TransactionService::take_due(std::vector<Due>& into, size_t& bytes) {
+// The next one whose time has come, if it is to be asked about or given up. False: none, or enough.
+Task<bool> TransactionService::take_due(DueBatch& to_ask, DueBatch& given_up) {
   const BrokerConfig& c = broker_.config;
   if (schedule_.empty() || schedule_.begin()->first > broker_.now_ns()) co_return false;
   auto it = open_.find(schedule_.begin()->second);
@@ -83,24 +90,21 @@ Task<bool> TransactionService::take_due(std::vector<Due>& into, size_t& bytes) {
     schedule(it, broker_.now_ns() + after_failure_ns);
     co_return true;
   }
-  if (h.checks >= c.transactionCheckMax || broker_.now_ns() >= h.given_up_ns) {
-    co_await give_up(offset, h.checks >= c.transactionCheckMax ? "no producer knew its state"
-                                                               : "it is older than fileReservedTime");
-    co_return true;
-  }
-  if (!has_producer(*h.group)) {
+  const bool over = h.checks >= c.transactionCheckMax || broker_.now_ns() >= h.given_up_ns;
+  if (!over && !has_producer(*h.group)) {
     schedule(it, broker_.now_ns() + std::min(c.transactionCheckInterval, nobody_there_ms) * ns_per_ms);
     co_return true;
   }
-  if (into.size() >= batch_halves_max || bytes + static_cast<size_t>(h.bytes) > batch_bytes_max)
-    if (!into.empty()) co_return false;
+  DueBatch& into = over ? given_up : to_ask;
+  if (into.halves.size() >= batch_halves_max || into.bytes + static_cast<size_t>(h.bytes) > batch_bytes_max)
+    if (!into.halves.empty()) co_return false;
   h.busy = true;
   schedule(it, broker_.now_ns() + c.transactionCheckInterval * ns_per_ms);
-  bytes += static_cast<size_t>(h.bytes);
+  into.bytes += static_cast<size_t>(h.bytes);
   int32_t checks = h.checks;
   auto extent = co_await broker_.store.record_at(h.physical);
   if (extent)
-    into.push_back({offset, checks, std::move(*extent)});
+    into.halves.push_back({offset, checks, std::move(*extent)});
   else
     release(offset, c.transactionCheckInterval * ns_per_ms);
   co_return true;
@@ -142,10 +146,11 @@ Task<void> TransactionService::rescue() {
 
 // RocketMQ takes half messages whose properties leave no room for those of a copy. They are asked about where
 // they are, and the checks of this run count; when their file of the log goes, they are set aside.
-Task<void> TransactionService::handle_uncopied(const Due& due, const proto::RecordView& record,
-                                               bool and_ask) {
+Task<void> TransactionService::handle_uncopied(Due due, const proto::RecordView& record, bool and_ask) {
   if (!and_ask) {
-    co_await give_up(due.offset, "its place in the log goes, and it is too long to be copied");
+    std::vector<Due> one;
+    one.push_back(std::move(due));
+    co_await give_up(std::move(one), "its place in the log goes, and it is too long to be copied");
     co_return;
   }
   auto it = open_.find(due.offset);
@@ -166,7 +171,7 @@ Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
     const Half& half = open_.at(d.offset);
     std::string text = copied_properties(*record, half.origin, d.checks + (and_ask ? 1 : 0), half.stored_ms);
     if (text.size() > limits::properties_bytes_max) {
-      co_await handle_uncopied(d, *record, and_ask);
+      co_await handle_uncopied(std::move(d), *record, and_ask);
       continue;
     }
     records.push_back(*record);
@@ -255,46 +260,55 @@ void TransactionService::ask(std::string_view group, const proto::RecordView& re
   checks_++;
 }
 
-// Out of the way, where an operator finds it.
-Task<void> TransactionService::give_up(int64_t offset, const char* reason) {
-  auto it = open_.find(offset);
-  it->second.busy = true;
-  const std::string group = it->second.group->first;
-  const int64_t origin = it->second.origin, physical = it->second.physical;
-  const int32_t checks = it->second.checks;
-  schedule(it, broker_.now_ns() + broker_.config.transactionCheckInterval * ns_per_ms);
-  auto extent = co_await broker_.store.record_at(physical);
-  auto record = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
-  if (!record) {
-    release(offset, after_failure_ns);
-    co_return;
+// Out of the way, where an operator finds them: each is followed by the op record that ends it. `reason`: of
+// those that did not have all their questions; nothing: they are too old.
+Task<void> TransactionService::give_up(std::vector<Due> due, const char* reason) {
+  std::vector<proto::RecordView> records;
+  std::vector<std::string> properties, op_bodies;
+  for (const Due& d : due) {
+    auto record = proto::parse_record(d.extent.bytes());
+    check(record.has_value());  // it was one when it was read first
+    records.push_back(*record);
+    std::string text(record->properties);
+    proto::set_property(text, prop::TRAN_PREPARED_QUEUE_OFFSET, std::to_string(open_.at(d.offset).origin));
+    if (text.size() > limits::properties_bytes_max) text = record->properties;
+    properties.push_back(std::move(text));
+    op_bodies.push_back(std::to_string(d.offset) + ",");
   }
-  std::string properties(record->properties), op_body = std::to_string(offset) + ",";
-  proto::set_property(properties, prop::TRAN_PREPARED_QUEUE_OFFSET, std::to_string(origin));
-  if (properties.size() > limits::properties_bytes_max) properties = record->properties;
   std::vector<store::MessageIn> batch;
-  batch.push_back(copy_of(*record, broker_.store_host));
-  batch.back().topic = names::TRANS_CHECK_MAX_TIME_TOPIC;
-  batch.back().prepared_transaction_offset = physical;
-  batch.back().properties = properties;
-  batch.push_back(op_record(op_body));
+  int64_t last = 0;
+  for (size_t i = 0; i < due.size(); i++) {
+    batch.push_back(copy_of(records[i], broker_.store_host));
+    batch.back().topic = names::TRANS_CHECK_MAX_TIME_TOPIC;
+    batch.back().prepared_transaction_offset = records[i].physical_offset;
+    batch.back().properties = properties[i];
+    batch.push_back(op_record(op_bodies[i]));
+    last = std::max(last, due[i].offset);
+  }
   co_await broker_.ensure_topic(std::string(names::TRANS_CHECK_MAX_TIME_TOPIC), 1,
                                 proto::perm::read | proto::perm::write);
-  note_op(offset);
+  note_op(last);
   store::PutMessageResult put = co_await broker_.store.put_batch(batch);
-  if (!is_appended(put.status)) {
-    release(offset, after_failure_ns);
-    co_return;
+  for (size_t i = 0; i < due.size(); i++) {
+    if (is_appended(put.status))
+      gave_up(due[i], records[i], reason);
+    else
+      release(due[i].offset, after_failure_ns);
   }
+  ended_.notify();
+}
+
+void TransactionService::gave_up(const Due& due, const proto::RecordView& record, const char* reason) {
+  auto it = open_.find(due.offset);
+  if (it->second.checks >= broker_.config.transactionCheckMax) reason = "no producer knew its state";
   given_up_++;
   log(LogLevel::warning, ids::transaction_given_up, "a transaction that nobody ended was set aside",
-      {{"TOPIC", record->property(prop::REAL_TOPIC).value_or("")},
-       {"GROUP", group},
-       {"MSG_ID", record->property(prop::UNIQ_KEY).value_or("")},
-       {"CHECKS", std::to_string(checks)},
-       {"REASON", reason}});
-  retire(open_.find(offset));
-  ended_.notify();
+      {{"TOPIC", record.property(prop::REAL_TOPIC).value_or("")},
+       {"GROUP", it->second.group->first},
+       {"MSG_ID", record.property(prop::UNIQ_KEY).value_or("")},
+       {"CHECKS", std::to_string(it->second.checks)},
+       {"REASON", reason != nullptr ? reason : "it is older than fileReservedTime"}});
+  retire(it);
 }
 
 }  // namespace rmq::broker

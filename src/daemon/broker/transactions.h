@@ -107,6 +107,10 @@ class TransactionService {
     int32_t checks;
     store::LogExtent extent;
   };
+  struct DueBatch {
+    std::vector<Due> halves;
+    size_t bytes = 0;
+  };
 
   // reading the two topics: transactions.cc
   Task<void> follow_half_topic();
@@ -135,11 +139,12 @@ class TransactionService {
   // checking: transaction_check.cc
   Task<void> check_loop();
   Task<void> check_due();
-  Task<bool> take_due(std::vector<Due>& into, size_t& bytes);
+  Task<bool> take_due(DueBatch& to_ask, DueBatch& given_up);
   Task<void> rewrite(std::vector<Due> due, bool and_ask);
-  Task<void> handle_uncopied(const Due& due, const proto::RecordView& record, bool and_ask);
+  Task<void> handle_uncopied(Due due, const proto::RecordView& record, bool and_ask);
   Task<void> rescue();
-  Task<void> give_up(int64_t offset, const char* reason);
+  Task<void> give_up(std::vector<Due> due, const char* reason);
+  void gave_up(const Due& due, const proto::RecordView& record, const char* reason);
   void ask(std::string_view group, const proto::RecordView& record, std::string_view properties,
            int64_t queue_offset, int64_t physical, int64_t store_timestamp_ms);
   bool has_producer(const Groups::value_type& group) const;

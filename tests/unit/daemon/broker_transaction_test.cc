@@ -674,6 +674,98 @@ TEST(BrokerTransaction, ACrashAtEveryPointOfAResume) {
   }
 }
 
+// ---- crashes while messages are set aside --------------------------------------------------------------
+
+// A producer that is asked and says nothing.
+Task<std::unique_ptr<Peer>> silent_producer(World& w) {
+  auto p = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto a = co_await p->call(w.request(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg")));
+  co_return p;
+}
+Task<void> unanswered_until_crash(World& w, sim::SimDisk& disk, Producer& p) {
+  auto silent = co_await silent_producer(w);
+  for (int i = 0; i < 5 && !disk.crashed(); i++) {
+    const std::string key = "K" + std::to_string(i), body = key + "." + std::string(400, 'x');
+    auto sent = co_await w.send("T", body, half_properties(key));
+    if (disk.crashed() || code_of(sent) != 0) break;
+    p.stored.insert(key);
+  }
+  while (!disk.crashed() && w.broker.transactions.open() > 0) co_await sleep_for(50 * ns_per_ms);
+  if (!disk.crashed()) co_await sleep_for(ns_per_s);
+  co_await silent->close();
+}
+Task<void> set_aside_once(World& w) {
+  auto silent = co_await silent_producer(w);
+  co_await sleep_for(10 * ns_per_s);
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+  std::map<std::string, int> aside;
+  for (int64_t at = 0; at < w.store->max_offset(names::TRANS_CHECK_MAX_TIME_TOPIC, 0); at++) {
+    auto a = co_await w.pull(names::TRANS_CHECK_MAX_TIME_TOPIC, at);
+    const auto got = records(a);
+    if (got.empty()) co_return ADD_FAILURE() << "nothing at " << at;
+    aside[std::string(as_text(got[0].body).substr(0, 2))]++;
+  }
+  for (int i = 0; i < 5; i++) {
+    const std::string key = "K" + std::to_string(i);
+    EXPECT_LE(aside[key], 1) << key;
+    if (surviving->stored.contains(key)) EXPECT_EQ(aside[key], 1) << key;
+  }
+  EXPECT_EQ(w.store->max_offset("T", 0), 0);
+  co_await silent->close();
+}
+TEST(BrokerTransaction, ACrashAtEveryPointSetsEachAsideOnce) {
+  BrokerConfig config = quick_config();
+  config.transactionCheckMax = 1;
+  uint64_t points = 1;
+  for (uint64_t point = 0; point <= points && !HasFailure(); point++) {
+    Producer p;
+    surviving = &p;
+    sim::DiskImage image;
+    const uint64_t passed = crash_run<Producer&>(1, point, fate_of(static_cast<int>(point % 4), point), image,
+                                                 config, unanswered_until_crash, p);
+    if (point == 0) {
+      EXPECT_EQ(p.stored.size(), 5u);
+      points = passed;
+      continue;
+    }
+    sim::SimLoop loop(point);
+    sim::SimNetwork network(loop);
+    sim::SimDisk disk(loop, {}, image);
+    loop.run(run_worlds(network, disk, config, {set_aside_once, set_aside_once}));
+    if (HasFailure()) ADD_FAILURE() << "at point " << point << " of " << points;
+  }
+}
+
+// Many messages of a group that is away, and too old: they are set aside, and another group is asked in time.
+Task<void> away_and_old(World& w) {
+  constexpr int many = 300;
+  std::string frames;
+  for (int i = 0; i < many; i++) frames += w.send_frame("T", "x", half_properties(std::to_string(i), "away"));
+  co_await w.peer->send(std::move(frames));
+  for (int i = 0; i < many; i++) co_await w.peer->next();
+  co_await sleep_for(3598 * ns_per_s);
+  auto producer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto a = co_await producer->call(w.request(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg")));
+  a = co_await producer->call(w.send_frame("T", "mine", half_properties("K")));
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(w.broker.transactions.open(), many + 1u);
+  a = co_await producer->next(7);
+  auto q = question(a);
+  if (!q) co_return ADD_FAILURE() << "not asked in time";
+  EXPECT_EQ(q->unique_key, "K");
+  co_await sleep_for(3 * ns_per_s);
+  EXPECT_EQ(w.broker.transactions.given_up(), static_cast<uint64_t>(many)) << "older than fileReservedTime";
+  EXPECT_EQ(w.broker.transactions.open(), 1u);
+  EXPECT_EQ(w.store->max_offset(names::TRANS_CHECK_MAX_TIME_TOPIC, 0), many);
+  co_await producer->close();
+}
+TEST(BrokerTransaction, AGroupThatIsAwayHoldsUpNobody) {
+  BrokerConfig config = test_config();
+  config.fileReservedTime = 1;
+  config.mappedFileSizeCommitLog = 8 << 20;
+  simulate({away_and_old}, config);
+}
+
 // RMQ_TRANSACTION_SEEDS=FROM-TO: other seeds than usual.
 TEST(BrokerTransaction, ACrashAnywhereEndsEachOnce) {
   const char* text = std::getenv("RMQ_TRANSACTION_SEEDS");
