@@ -165,7 +165,7 @@ class Resender {
   Outcome<void> resend(const Message& m) {
     auto done = try_resend(m);
     if (!done) {
-      if (done.error().exit == Exit::unreachable) return std::unexpected(done.error());
+      if (done.error().exit == Exit::unreachable || no_index_) return std::unexpected(done.error());
       failed_++;
       c_.note(fmt::format("message {}: {}", m.offset_id(), done.error().text));
     } else if (*done) {
@@ -223,6 +223,7 @@ class Resender {
       const std::string* address = main_address(b);
       if (address == nullptr) continue;
       TRY_VAR(channel, c_.broker_at(*address, b.broker_name));
+      TRY(look_for_index(*channel, *address, b.broker_name));
       proto::QueryMessageRequestHeader h;
       h.topic = topic;
       h.key = key;
@@ -237,6 +238,21 @@ class Resender {
         if (m.property(prop::UNIQ_KEY) == key && m.property(prop::DLQ_ORIGIN_MESSAGE_ID) == id) return true;
     }
     return false;
+  }
+
+  // A broker without an index finds nothing: a repeated resend would double everything.
+  Outcome<void> look_for_index(Channel& channel, const std::string& address, const std::string& broker) {
+    if (indexed_.contains(address)) return {};
+    TRY_VAR(reply, channel.ask<proto::GetBrokerConfig>({}));
+    const std::string config = "\n" + std::string(reply.body());
+    no_index_ = config.find("\nmessageIndexEnable=false") != std::string::npos;
+    if (no_index_)
+      return fail(Exit::refused,
+                  fmt::format("broker {} keeps no index (messageIndexEnable=false), by which to see what was "
+                              "sent again before",
+                              broker));
+    indexed_.insert(address);
+    return {};
   }
 
   Outcome<void> send(const Message& m, const std::string& topic) {
@@ -275,6 +291,8 @@ class Resender {
   Context& c_;
   int64_t chosen_;
   std::map<std::string, WriteTarget> targets_;
+  std::set<std::string> indexed_;  // addresses of brokers that can be asked for keys
+  bool no_index_ = false;
   size_t next_ = 0;
   int64_t sent_ = 0, repeated_ = 0, failed_ = 0, shown_ms_ = 0;
 };
