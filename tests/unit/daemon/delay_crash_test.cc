@@ -2,10 +2,6 @@
 // is never lost, never comes twice.
 #include "delay_model.h"
 
-#include <cstdlib>
-
-#include "base/log.h"
-
 namespace rmq::broker {
 namespace {
 
@@ -62,31 +58,18 @@ std::vector<DelayedSend> small_timers() {
   return out;
 }
 
-std::string text_of(const std::vector<std::string>& errors) {
-  std::string s;
-  for (size_t i = 0; i < errors.size() && i < 10; i++) s += "\n  " + errors[i];
-  return s;
-}
-
-sim::CrashFate fate_of(uint64_t n) {
-  constexpr sim::CrashFate (*fates[])(uint64_t) = {sim::CrashFate::mixed, sim::CrashFate::all_kept,
-                                                   sim::CrashFate::all_lost, sim::CrashFate::all_torn,
-                                                   sim::CrashFate::all_garbage};
-  return fates[n % 5](n);
-}
-
 uint64_t count_points(const DelayLife& life) {
   DelayModel model;
-  DelayMachine machine;
+  Machine machine;
   live(model, machine, life, sim::CrashFate::all_lost(1));
-  EXPECT_TRUE(model.errors.empty()) << text_of(model.errors);
+  EXPECT_TRUE(machine.errors.empty()) << text_of(machine.errors);
   return machine.points;
 }
 
 // Crashes at that point, perhaps once more in the life after it, and looks at the end.
 std::vector<std::string> crash_at(const DelayLife& first, uint64_t point, uint64_t again) {
   DelayModel model;
-  DelayMachine machine;
+  Machine machine;
   DelayLife life = first;
   life.crash_at = point;
   live(model, machine, life, fate_of(point));
@@ -102,24 +85,13 @@ std::vector<std::string> crash_at(const DelayLife& first, uint64_t point, uint64
   next.seed = first.seed + 2;
   next.final = true;
   live(model, machine, next, fate_of(0));
-  return model.errors;
+  return machine.errors;
 }
 
-void at_every_point(const DelayLife& first, const char* only) {
+void at_every_point(const DelayLife& first, const char* what) {
   const uint64_t points = count_points(first);
-  log_set_level(LogLevel::error);
   ASSERT_GT(points, 200u) << "the workload does too little";
-  int failures = 0;
-  const char* one = std::getenv("RMQ_SIM_POINT");  // repeats a failure
-  const uint64_t wanted = one != nullptr ? std::strtoull(one, nullptr, 10) : 0;
-  for (uint64_t point = 1; point <= points && failures < 3; point++) {
-    if (wanted != 0 && point != wanted) continue;
-    uint64_t again = point % 4 == 1 ? 1 + (point * 7) % 160 : 0;
-    auto errors = crash_at(first, point, again);
-    if (errors.empty()) continue;
-    failures++;
-    ADD_FAILURE() << only << " point " << point << " again " << again << text_of(errors);
-  }
+  each_point(points, what, [&](uint64_t point, uint64_t again) { return crash_at(first, point, again); });
 }
 
 TEST(DelayCrash, LevelsAtEveryPoint) {
@@ -157,7 +129,7 @@ TEST(DelayCrash, TimersAtEveryPointAsyncFlush) {
 TEST(DelayCrash, TimersUnderAWallClockThatJumps) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     DelayModel model;
-    DelayMachine machine;
+    Machine machine;
     DelayLife life;
     life.seed = seed;
     life.config = small_config();
@@ -165,7 +137,7 @@ TEST(DelayCrash, TimersUnderAWallClockThatJumps) {
     life.sends = small_timers();
     life.final = true;
     live(model, machine, life, fate_of(0));
-    EXPECT_TRUE(model.errors.empty()) << "seed " << seed << text_of(model.errors);
+    EXPECT_TRUE(machine.errors.empty()) << "seed " << seed << text_of(machine.errors);
   }
 }
 
@@ -173,7 +145,7 @@ TEST(DelayCrash, TimersUnderAWallClockThatJumps) {
 std::vector<std::string> random_lives(uint64_t seed, uint64_t& rolled) {
   sim::SimRandom random(seed);
   DelayModel model;
-  DelayMachine machine;
+  Machine machine;
   const int lives = static_cast<int>(2 + random.below(3));
   for (int i = 0; i <= lives; i++) {
     DelayLife life;
@@ -204,23 +176,12 @@ std::vector<std::string> random_lives(uint64_t seed, uint64_t& rolled) {
     live(model, machine, life, fate_of(random.next()));
   }
   rolled += model.rolled;
-  return model.errors;
+  return machine.errors;
 }
 
 TEST(DelayCrash, RandomLives) {
-  const char* wanted = std::getenv("RMQ_SIM_SEEDS");
-  const uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 100;
-  int failures = 0;
   uint64_t rolled = 0;
-  log_set_level(LogLevel::error);
-  const char* first = std::getenv("RMQ_SIM_FIRST");
-  const uint64_t begin = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
-  for (uint64_t seed = begin; seed < begin + seeds && failures < 3; seed++) {
-    auto errors = random_lives(seed, rolled);
-    if (errors.empty()) continue;
-    failures++;
-    ADD_FAILURE() << "seed " << seed << text_of(errors);
-  }
+  const uint64_t seeds = each_seed(100, [&](uint64_t seed) { return random_lives(seed, rolled); });
   EXPECT_GT(rolled, seeds) << "messages are put again as the log ages";
 }
 
@@ -228,7 +189,7 @@ TEST(DelayCrash, RandomLives) {
 TEST(DelayCrash, LevelsUnderAWallClockThatJumps) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     DelayModel model;
-    DelayMachine machine;
+    Machine machine;
     DelayLife life;
     life.seed = seed;
     life.config = small_config();
@@ -236,7 +197,7 @@ TEST(DelayCrash, LevelsUnderAWallClockThatJumps) {
     life.sends = small_levels();
     life.final = true;
     live(model, machine, life, fate_of(0));
-    EXPECT_TRUE(model.errors.empty()) << "seed " << seed << text_of(model.errors);
+    EXPECT_TRUE(machine.errors.empty()) << "seed " << seed << text_of(machine.errors);
   }
 }
 

@@ -9,31 +9,25 @@ namespace {
 struct Life {
   DelayModel& model;
   const DelayLife& plan;
-  sim::SimLoop& loop;
-  sim::SimDisk& disk;
-  store::MessageStore* store = nullptr;  // while it runs
+  LifeNow* now = nullptr;
+  store::MessageStore* store = nullptr;
   Broker* broker = nullptr;
+  World* world = nullptr;
   size_t sending = 0;
   int64_t began_ns = 0;
   int64_t next_offset = 0;
   std::map<size_t, int> came{};
 
-  int64_t true_ms() const { return model.lived_ms + (loop.clock().mono_ns() - ns_per_s) / ns_per_ms; }
-  bool counts() const { return !disk.crashed(); }
+  bool counts() const { return now->counts(); }
+  int64_t true_ms() const { return now->true_ms(); }
+  int64_t mono_ns() const { return now->loop.clock().mono_ns(); }
+  void error(std::string text) { now->machine.error(std::move(text)); }
 };
 
 std::string body_of(size_t id, size_t bytes) {
   std::string body = "m" + std::to_string(id) + " ";
   body.resize(std::max(body.size(), bytes), 'x');
   return body;
-}
-
-// With ASYNC_FLUSH a crash may take what was answered; what is safe counts.
-Task<bool> is_safe(Life& l, const store::PutMessageResult& put) {
-  const int64_t end = put.physical_offset + put.total_bytes;
-  while (l.counts() && l.store->writable() && l.store->flushed_offset() < end)
-    co_await sleep_for(5 * ns_per_ms);
-  co_return l.counts() && l.store->flushed_offset() >= end;
 }
 
 Task<void> recall_one(Life& l, const DelayedSend& s, size_t id, int64_t deliver_ms) {
@@ -43,7 +37,7 @@ Task<void> recall_one(Life& l, const DelayedSend& s, size_t id, int64_t deliver_
   const std::string key = "k" + std::to_string(id);
   auto put = co_await recall(*l.broker, "D", key, deliver_ms, l.broker->store_host);
   bool done = put.status == store::PutMessageStatus::PUT_OK;
-  if (done) done = co_await is_safe(l, put);
+  if (done) done = co_await is_safe_now(*l.world, *l.now);
   if (!l.counts()) co_return;
   l.model.sent[id].recalled = done;
   // Too late: then it came, or comes.
@@ -66,9 +60,9 @@ Task<void> send_one(Life& l, const DelayedSend& s) {
     auto put = co_await l.broker->put_delayed(m, properties);
     bool stored = put.status == store::PutMessageStatus::PUT_OK;
     bool safe = false;
-    if (stored) safe = co_await is_safe(l, put);
+    if (stored) safe = co_await is_safe_now(*l.world, *l.now);
     if (safe) l.model.sent[id].acknowledged = true;
-    if (l.counts() && !stored) l.model.error(std::string("refused: ") + store::name_of(put.status));
+    if (l.counts() && !stored) l.error(std::string("refused: ") + store::name_of(put.status));
     auto out = proto::find_property(properties, proto::prop::TIMER_OUT_MS);
     if (stored && s.recall_ms >= 0 && out)
       co_await recall_one(l, s, id, std::strtoll(out->data(), nullptr, 10));
@@ -76,35 +70,21 @@ Task<void> send_one(Life& l, const DelayedSend& s) {
   l.sending--;
 }
 
-Task<void> look(Life& l) {
-  for (;;) {
-    auto r = co_await l.store->get("D", 0, l.next_offset, 32, nullptr);
-    if (r.status != store::GetMessageStatus::FOUND || !l.counts()) co_return;
-    std::string all;
-    for (const auto& e : r.extents) all += as_text(e.bytes());
-    for (Bytes rest = as_bytes(all); !rest.empty();) {
-      auto record = proto::parse_record(rest, proto::CrcCheck::verify);
-      check(record.has_value());
-      size_t id = std::strtoull(reinterpret_cast<const char*>(record->body.data()) + 1, nullptr, 10);
-      if (id >= l.model.sent.size()) {
-        l.model.error("a message that nobody sent");
-      } else {
-        l.came[id]++;
-        int64_t early = l.model.sent[id].due_ms - l.true_ms();
-        if (early > 0)
-          l.model.error("message " + std::to_string(id) + " came " + std::to_string(early) + " ms early");
-      }
-      rest = rest.subspan(record->size);
-    }
-    l.next_offset = r.next_begin_offset;
-  }
+void take(Life& l, const proto::RecordView& record) {
+  const size_t id = std::strtoull(reinterpret_cast<const char*>(record.body.data()) + 1, nullptr, 10);
+  if (id >= l.model.sent.size()) return l.error("a message that nobody sent");
+  l.came[id]++;
+  const int64_t early = l.model.sent[id].due_ms - l.true_ms();
+  if (early > 0) l.error("message " + std::to_string(id) + " came " + std::to_string(early) + " ms early");
 }
 
 Task<void> watch(Life& l) {
   int64_t all_there_ns = 0;
   for (;;) {
-    co_await look(l);
-    int64_t now = l.loop.clock().mono_ns();
+    auto next = co_await each_record(*l.world, *l.now, "D", 0, l.next_offset,
+                                     [&l](const proto::RecordView& r) { take(l, r); });
+    l.next_offset = next;
+    int64_t now = l.mono_ns();
     bool all = l.sending == 0;
     for (size_t id = 0; id < l.model.sent.size(); id++) {
       const SentMessage& s = l.model.sent[id];
@@ -123,18 +103,20 @@ void judge(Life& l) {
   for (size_t id = 0; id < l.model.sent.size(); id++) {
     const SentMessage& s = l.model.sent[id];
     std::string name = "message " + std::to_string(id);
-    if (l.came[id] > 1) l.model.error(name + " came " + std::to_string(l.came[id]) + " times");
-    if (l.plan.final && s.acknowledged && !s.perhaps && l.came[id] == 0) l.model.error(name + " is lost");
-    if (s.recalled && l.came[id] != 0) l.model.error(name + " came although it was recalled");
+    if (l.came[id] > 1) l.error(name + " came " + std::to_string(l.came[id]) + " times");
+    if (l.plan.final && s.acknowledged && !s.perhaps && l.came[id] == 0) l.error(name + " is lost");
+    if (s.recalled && l.came[id] != 0) l.error(name + " came although it was recalled");
   }
 }
 
-Task<void> work(World& w, Life& l) {
+Task<void> work(World& w, LifeNow& now, Life& l) {
+  l.now = &now;
+  l.world = &w;
   l.store = w.store.get();
   l.broker = &w.broker;
   if (l.plan.entries_max != 0) l.broker->timers.set_memory_max(l.plan.entries_max);
   l.broker->timers.set_roll_spare(2000);
-  l.began_ns = l.loop.clock().mono_ns();
+  l.began_ns = l.mono_ns();
   Scope scope;
   l.sending = l.plan.sends.size();
   for (const DelayedSend& s : l.plan.sends) scope.spawn(send_one(l, s));
@@ -145,31 +127,11 @@ Task<void> work(World& w, Life& l) {
   if (l.counts()) judge(l);
 }
 
-Task<void> run(sim::SimNetwork& network, Life& l) {
-  auto started = co_await run_until_crash<Life&>(network, l.disk, l.plan.config, work, l);
-  if (!started && l.counts()) l.model.error("cannot start: " + to_string(started.error()));
-}
-
 }  // namespace
 
-void live(DelayModel& model, DelayMachine& machine, const DelayLife& life, const sim::CrashFate& fate) {
-  model.lived_ms += life.down_ms;
-  sim::LoopOptions options;
-  options.wall_steps_per_million = life.wall_steps;
-  options.start_wall_step_ms = model.lived_ms;
-  sim::SimLoop loop(life.seed, options);
-  sim::SimNetwork network(loop);
-  sim::DiskPlan plan;
-  plan.crash_at = life.crash_at;
-  sim::SimDisk disk(loop, plan, machine.image);
-  Life l{model, life, loop, disk};
-  loop.run(run(network, l));
-  machine.points = disk.points();
-  machine.crashed = disk.crashed();
-  for (const std::string& v : disk.violations()) model.error("disk: " + v);
-  if (!disk.crashed()) disk.crash_now();
-  machine.image = disk.crash_image(fate);
-  model.lived_ms = l.true_ms();
+void live(DelayModel& model, Machine& machine, const DelayLife& life, const sim::CrashFate& fate) {
+  Life l{.model = model, .plan = life};
+  live<Life&>(machine, life, fate, work, l);
 }
 
 }  // namespace rmq::broker

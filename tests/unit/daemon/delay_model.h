@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "broker_world.h"
+#include "crash_lives.h"
 #include "proto/properties.h"
 
 namespace rmq::broker {
@@ -27,35 +27,18 @@ struct SentMessage {
   bool perhaps = false;   // nobody knows whether it was recalled
 };
 
-// True time, milliseconds: the wall clock as it would be if nobody set it.
 struct DelayModel {
   std::vector<SentMessage> sent;
-  std::vector<std::string> errors;
-  int64_t lived_ms = 0;  // before this life
-  uint64_t rolled = 0;   // messages that were put again
-
-  void error(std::string text) { errors.push_back(std::move(text)); }
+  uint64_t rolled = 0;  // messages that were put again
 };
 
-struct DelayLife {
-  uint64_t seed = 1;
+struct DelayLife : LifePlan {
   std::vector<DelayedSend> sends;
   int64_t last_ms = 40'000;  // the life ends then, or when all has come
-  uint64_t crash_at = 0;     // point of the disk
-  uint64_t wall_steps = 0;   // per million turns
-  int64_t down_ms = 0;       // before it
   bool final = false;        // what must have come has come at its end
   size_t entries_max = 0;    // of timers in memory; 0: as configured
-  BrokerConfig config = test_config();
 };
 
-// What it needs of the life before; its end, as the next life finds it.
-struct DelayMachine {
-  sim::DiskImage image = sim::empty_image();
-  uint64_t points = 0;   // of the last life
-  bool crashed = false;  // it was cut short
-};
-
-void live(DelayModel& model, DelayMachine& machine, const DelayLife& life, const sim::CrashFate& fate);
+void live(DelayModel& model, Machine& machine, const DelayLife& life, const sim::CrashFate& fate);
 
 }  // namespace rmq::broker

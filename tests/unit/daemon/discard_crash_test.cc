@@ -1,11 +1,6 @@
 // Discard policies on a machine that crashes at every write: a queue never begins before what was discarded,
 // nothing else is lost, and what is counted fits what went.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-
-#include "base/log.h"
-#include "broker_world.h"
+#include "crash_lives.h"
 #include "proto/bodies_config.h"
 
 namespace rmq::broker {
@@ -256,19 +251,6 @@ uint64_t live(DiscardModel& model, sim::DiskImage& image, const DiscardLife& lif
   return points;
 }
 
-sim::CrashFate fate_of(uint64_t n) {
-  constexpr sim::CrashFate (*fates[])(uint64_t) = {sim::CrashFate::mixed, sim::CrashFate::all_kept,
-                                                   sim::CrashFate::all_lost, sim::CrashFate::all_torn,
-                                                   sim::CrashFate::all_garbage};
-  return fates[n % 5](n);
-}
-
-std::string text_of(const std::vector<std::string>& errors) {
-  std::string s;
-  for (size_t i = 0; i < errors.size() && i < 10; i++) s += "\n  " + errors[i];
-  return s;
-}
-
 // Crashes there; then a life that sends a few more and ends before any policy acts; then looks.
 std::vector<std::string> crash_at(const std::string& flush, uint64_t point) {
   DiscardModel model;
@@ -292,16 +274,7 @@ void at_every_point(const std::string& flush) {
   ASSERT_TRUE(model.errors.empty()) << text_of(model.errors);
   for (const char* topic : {"Fifo", "Aged", "Lru2"})
     ASSERT_GT((model.begins[{topic, 0}]), 0) << topic << " has lost nothing";
-  int failures = 0;
-  const char* one = std::getenv("RMQ_SIM_POINT");  // repeats a failure
-  const uint64_t wanted = one != nullptr ? std::strtoull(one, nullptr, 10) : 0;
-  for (uint64_t point = 1; point <= points && failures < 3; point++) {
-    if (wanted != 0 && point != wanted) continue;
-    auto errors = crash_at(flush, point);
-    if (errors.empty()) continue;
-    failures++;
-    ADD_FAILURE() << flush << " point " << point << text_of(errors);
-  }
+  each_point(points, flush.c_str(), [&flush](uint64_t point, uint64_t) { return crash_at(flush, point); });
 }
 
 TEST(DiscardCrash, AtEveryPointSyncFlush) {

@@ -1,0 +1,160 @@
+// For crash tests of the broker: several lives of one machine, each ended by a crash of its disk, or in
+// order; at each point of a small workload, and by seed.
+//
+// RMQ_SIM_SEEDS=N tries so many seeds, from RMQ_SIM_FIRST=N on; RMQ_SIM_POINT=N repeats one point.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "broker_world.h"
+
+namespace rmq::broker {
+
+// What becomes of what was not synced: each fate in turn.
+inline sim::CrashFate fate_of(uint64_t n) {
+  constexpr sim::CrashFate (*fates[])(uint64_t) = {sim::CrashFate::mixed, sim::CrashFate::all_kept,
+                                                   sim::CrashFate::all_lost, sim::CrashFate::all_torn,
+                                                   sim::CrashFate::all_garbage};
+  return fates[n % 5](n);
+}
+
+// The first ten, a line each.
+inline std::string text_of(const std::vector<std::string>& errors) {
+  std::string s;
+  for (size_t i = 0; i < errors.size() && i < 10; i++) s += "\n  " + errors[i];
+  return s;
+}
+
+// ---- lives -------------------------------------------------------------------------------------------
+
+// What outlives a life, and what was wrong in all of them.
+struct Machine {
+  sim::DiskImage image = sim::empty_image();
+  std::vector<std::string> errors{};
+  int64_t lived_ms = 0;  // true time before this life
+  uint64_t points = 0;   // of the last life's disk
+  void error(std::string text) { errors.push_back(std::move(text)); }
+};
+
+struct LifePlan {
+  uint64_t seed = 1;
+  uint64_t crash_at = 0;    // point of the disk; 0: it ends in order
+  uint64_t wall_steps = 0;  // of the wall clock, per million turns
+  int64_t down_ms = 0;      // before it
+  BrokerConfig config = test_config();
+};
+
+// A life while it runs.
+struct LifeNow {
+  Machine& machine;
+  sim::SimLoop& loop;
+  sim::SimDisk& disk;
+  // Milliseconds of the wall clock as it would be if nobody set it.
+  int64_t true_ms() const { return machine.lived_ms + (loop.clock().mono_ns() - ns_per_s) / ns_per_ms; }
+  // False: the disk has crashed; what is seen or answered from here on counts for nothing.
+  bool counts() const { return !disk.crashed(); }
+};
+
+template <class... Args>
+Task<void> run_life(sim::SimNetwork& network, LifeNow& now, BrokerConfig config,
+                    Task<void> (*work)(World&, LifeNow&, Args...), std::type_identity_t<Args>... args) {
+  auto started =
+      co_await run_until_crash<LifeNow&, Args...>(network, now.disk, std::move(config), work, now, args...);
+  if (!started && now.counts()) now.machine.error("cannot start: " + to_string(started.error()));
+}
+
+// One life, with `work` as what its clients do; `fate` of its disk, for the next one.
+template <class... Args>
+void live(Machine& machine, const LifePlan& plan, const sim::CrashFate& fate,
+          Task<void> (*work)(World&, LifeNow&, Args...), std::type_identity_t<Args>... args) {
+  machine.lived_ms += plan.down_ms;
+  sim::LoopOptions options;
+  options.wall_steps_per_million = plan.wall_steps;
+  options.start_wall_step_ms = machine.lived_ms;
+  sim::SimLoop loop(plan.seed, options);
+  sim::SimNetwork network(loop);
+  sim::DiskPlan disk_plan;
+  disk_plan.crash_at = plan.crash_at;
+  sim::SimDisk disk(loop, disk_plan, machine.image);
+  LifeNow now{machine, loop, disk};
+  loop.run(run_life<Args...>(network, now, plan.config, work, args...));
+  machine.points = disk.points();
+  for (const std::string& v : disk.violations()) machine.error("disk: " + v);
+  if (!disk.crashed()) disk.crash_now();
+  machine.image = disk.crash_image(fate);
+  machine.lived_ms = now.true_ms();
+}
+
+// What was answered until now is on stable storage: with ASYNC_FLUSH a crash may take it before. False: there
+// was a crash.
+inline Task<bool> is_safe_now(World& w, LifeNow& now) {
+  const int64_t end = w.store->max_physical_offset();
+  while (now.counts() && w.store->writable() && w.store->flushed_offset() < end)
+    co_await sleep_for(5 * ns_per_ms);
+  co_return now.counts() && w.store->flushed_offset() >= end;
+}
+
+// Calls seen(record) for what lies in the queue from `offset` on; where it ends comes out.
+template <class F>
+Task<int64_t> each_record(World& w, LifeNow& now, std::string topic, int32_t queue_id, int64_t offset,
+                          F seen) {
+  for (;;) {
+    auto r = co_await w.store->get(topic, queue_id, offset, 32, nullptr);
+    if (r.status != store::GetMessageStatus::FOUND || !now.counts()) co_return offset;
+    std::string all;
+    for (const auto& e : r.extents) all += as_text(e.bytes());
+    for (Bytes rest = as_bytes(all); !rest.empty();) {
+      auto record = proto::parse_record(rest, proto::CrcCheck::verify);
+      check(record.has_value());
+      seen(*record);
+      rest = rest.subspan(record->size);
+    }
+    offset = r.next_begin_offset;
+  }
+}
+
+// ---- trying many -------------------------------------------------------------------------------------
+
+inline uint64_t number_from(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// errors_of(seed) for `usual` seeds, or as many as are wanted. How many were tried comes out.
+template <class F>
+uint64_t each_seed(uint64_t usual, F errors_of) {
+  log_set_level(LogLevel::error);
+  const uint64_t first = number_from("RMQ_SIM_FIRST", 1), count = number_from("RMQ_SIM_SEEDS", usual);
+  int failures = 0;
+  for (uint64_t seed = first; seed < first + count && failures < 3; seed++) {
+    const std::vector<std::string> errors = errors_of(seed);
+    if (errors.empty()) continue;
+    failures++;
+    ADD_FAILURE() << "seed " << seed << text_of(errors);
+  }
+  return count;
+}
+
+// errors_of(point, again) for each point of a workload that has so many; `again`: a point of the life after,
+// or 0.
+template <class F>
+void each_point(uint64_t points, const char* what, F errors_of) {
+  log_set_level(LogLevel::error);
+  const uint64_t wanted = number_from("RMQ_SIM_POINT", 0);
+  int failures = 0;
+  for (uint64_t point = 1; point <= points && failures < 3; point++) {
+    if (wanted != 0 && point != wanted) continue;
+    const uint64_t again = point % 4 == 1 ? 1 + (point * 7) % 160 : 0;
+    const std::vector<std::string> errors = errors_of(point, again);
+    if (errors.empty()) continue;
+    failures++;
+    ADD_FAILURE() << what << " point " << point << " again " << again << text_of(errors);
+  }
+}
+
+}  // namespace rmq::broker
