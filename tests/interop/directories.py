@@ -267,6 +267,12 @@ class Timers:
         self.due[body] = due
         return header['extFields'].get('recallHandle')
 
+    def send_by_level(self, client, body, level, delay_s):
+        due = int((time.time() + delay_s) * 1000)
+        client.call(r.SEND, r.send_fields('Late', 0, r.properties(
+            DELAY=str(level), UNIQ_KEY=unique('late', len(self.due)))), body.encode())
+        self.due[body] = due
+
     def recall(self, client, body, handle):
         client.call(r.RECALL, dict(producerGroup='p', topic='Late', recallHandle=handle))
         self.recalled.add(body)
@@ -302,7 +308,8 @@ def record_facts(record):
 
 
 def timers(d):
-    """Messages of any delay that one broker took are delivered by the other, each once, both ways."""
+    """Delayed messages that one broker took are delivered by the other, each once, both ways: by level and of
+    any delay."""
     t = Timers()
     d.start('rmqd')
     d.client.call(r.UPDATE_TOPIC, dict(topic='Late', defaultTopic='TBW102', readQueueNums=1, writeQueueNums=1,
@@ -311,6 +318,8 @@ def timers(d):
     for i in range(20):
         t.send(d.client, 'first %d' % i, 2 + i % 3)     # delivered by rmqd, among those that are pending
         t.send(d.client, 'second %d' % i, 40 + i % 5)
+        t.send_by_level(d.client, 'level 1.%d' % i, 1, 1)
+        t.send_by_level(d.client, 'level 4.%d' % i, 4, 30)
     t.recall(d.client, 'gone', t.send(d.client, 'gone', 41))
     t.send(d.client, 'in three days', 3 * 86400 + 100)  # beyond RocketMQ's wheel
     t.wait(d.client, began + 5, 'rmqd')
@@ -324,6 +333,8 @@ def timers(d):
     for i in range(10):
         t.send(d.client, 'third %d' % i, 25)
         t.send(d.client, 'fourth %d' % i, 110)
+        t.send_by_level(d.client, 'level 3.%d' % i, 3, 10)
+        t.send_by_level(d.client, 'level 6.%d' % i, 6, 120)
     t.wait(d.client, began + 46, 'RocketMQ')
     t.wait(d.client, max(t.due['third %d' % i] for i in range(10)) / 1000, 'RocketMQ')
     yield 'rocketmq_delivers_it'
@@ -331,10 +342,77 @@ def timers(d):
     check_store(d.store)
 
     d.start('rmqd')
-    t.wait(d.client, max(t.due['fourth %d' % i] for i in range(10)) / 1000, 'rmqd again')
+    t.wait(d.client, max(t.due['level 6.%d' % i] for i in range(10)) / 1000, 'rmqd again')
     pending = subprocess.run([rmqctl(), '-n', d.namesrv, 'timer', 'list', '--json'], capture_output=True,
                              text=True)
     expect(len(json.loads(pending.stdout)) == 1, 'pending at the end: %s' % pending)
+    d.end('stop')
+    check_store(d.store)
+    yield 'and_back'
+
+
+def transactions(d):
+    """Half messages that one broker took are ended at the other, each once, both ways; what has ended has."""
+    places = {}
+
+    def half(body):
+        header, _ = d.client.call(r.SEND, r.send_fields('Tran', 0, r.properties(
+            TRAN_MSG='true', PGROUP='p', UNIQ_KEY=unique('tran', len(places)))), body.encode())
+        answer = header['extFields']
+        places[body] = answer['queueOffset'], int(answer['msgId'][16:], 16)
+
+    def end(body, decision):
+        queue_offset, physical = places[body]
+        d.client.call(r.END_TRANSACTION, dict(
+            topic='Tran', producerGroup='p', tranStateTableOffset=queue_offset, commitLogOffset=physical,
+            commitOrRollback=decision, fromTransactionCheck='true', msgId='m'))
+
+    def visible(*want):
+        wait_until(lambda: len(r.pull_all(d.client, 'Tran', 0)) >= len(want), 10, 'what was committed')
+        got = [record_facts(x)[0] for x in r.pull_all(d.client, 'Tran', 0).values()]
+        expect(sorted(got) == sorted(want), 'visible: %s, not %s' % (got, want))
+
+    def open_ones(*want):
+        done = subprocess.run([rmqctl(), '-n', d.namesrv, 'transaction', 'list', '--json'],
+                              capture_output=True, text=True)
+        got = [int(x['queueOffset']) for x in json.loads(done.stdout)]
+        expect(got == [int(places[b][0]) for b in want],
+               'open: %s of %s, not %s' % (done.stdout, places, want))
+
+    d.start('rmqd')
+    d.client.call(r.UPDATE_TOPIC, dict(topic='Tran', defaultTopic='TBW102', readQueueNums=1, writeQueueNums=1,
+                                       perm=6, topicFilterType='SINGLE_TAG', topicSysFlag=0, order='false'))
+    for body in ('a', 'b', 'c', 'd', 'e'):
+        half(body)
+    end('a', r.COMMIT)
+    end('b', r.ROLLBACK)
+    visible('a')
+    open_ones('c', 'd', 'e')
+    d.end('stop')
+    check_store(d.store)
+    yield 'rmqd_stops'
+
+    d.start('reference')
+    open_ones('c', 'd', 'e')
+    end('c', r.COMMIT)
+    end('d', r.ROLLBACK)
+    half('f')
+    half('g')
+    end('f', r.COMMIT)
+    visible('a', 'c', 'f')
+    time.sleep(5)                       # it notes ends up to 3 s late
+    d.end('stop')
+    check_store(d.store)
+    yield 'rocketmq_ends_them'
+
+    d.start('rmqd')
+    open_ones('e', 'g')
+    for body in 'abcdf':                # again: nothing comes of it
+        end(body, r.COMMIT)
+    end('e', r.COMMIT)
+    end('g', r.ROLLBACK)
+    visible('a', 'c', 'e', 'f')
+    open_ones()
     d.end('stop')
     check_store(d.store)
     yield 'and_back'
@@ -403,4 +481,5 @@ def directories(place):
         # A 5.5 that was killed looks at every record of ours, a 4.9 takes the CRC for a property like others.
         yield from scenario(place, '%s_crc' % version, lambda d: round_trip(d, writer, 'kill'), crc=True)
     yield from scenario(place, 'timers', timers)
+    yield from scenario(place, 'transactions', transactions)
     yield from scenario(place, 'rocksdb', rocksdb)

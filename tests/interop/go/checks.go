@@ -200,13 +200,19 @@ func sendContent(e *env) error {
 	return nil
 }
 
+// sendTo sends one message to a queue.
+func sendTo(e *env, topic, broker string, queue int, body string) error {
+	m := primitive.NewMessage(topic, []byte(body))
+	m.Queue = &primitive.MessageQueue{Topic: topic, BrokerName: broker, QueueId: queue}
+	_, err := e.send(m)
+	return err
+}
+
 // sendToAll sends n messages round the queues of a topic.
 func sendToAll(e *env, topic, prefix string, queues, n int) error {
 	broker := e.brokerName(topic)
 	for i := 0; i < n; i++ {
-		m := primitive.NewMessage(topic, []byte(fmt.Sprintf("%s%d", prefix, i)))
-		m.Queue = &primitive.MessageQueue{Topic: topic, BrokerName: broker, QueueId: i % queues}
-		if _, err := e.send(m); err != nil {
+		if err := sendTo(e, topic, broker, i%queues, fmt.Sprintf("%s%d", prefix, i)); err != nil {
 			return err
 		}
 	}

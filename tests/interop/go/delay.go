@@ -83,10 +83,7 @@ func orderOverRestart(e *env) error {
 	}
 	send := func(n int) error {
 		return until(fmt.Sprintf("message %d is acknowledged", n), func() bool {
-			m := primitive.NewMessage(topic, []byte(strconv.Itoa(n)))
-			m.Queue = &primitive.MessageQueue{Topic: topic, BrokerName: e.brokerName(topic), QueueId: n % 4}
-			_, err := e.send(m)
-			return err == nil
+			return sendTo(e, topic, e.brokerName(topic), n%4, strconv.Itoa(n)) == nil
 		})
 	}
 	for n := 0; n < 80; n++ {

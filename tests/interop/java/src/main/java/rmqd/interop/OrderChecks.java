@@ -15,6 +15,9 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
@@ -35,6 +38,7 @@ final class OrderChecks {
 
     static void add(Map<String, Check> all) {
         all.put("order_locks", OrderChecks::locks);
+        all.put("order_rebalance", OrderChecks::rebalance);
         all.put("order_owner_dies", OrderChecks::ownerDies);
         all.put("order_gives_up", OrderChecks::givesUp);
     }
@@ -143,6 +147,50 @@ final class OrderChecks {
         equal(lock(env, "lockBatchMQ", group, "b", all.subList(0, 1)), Set.of(0), "the owner renews one");
         Thread.sleep(LOCK_LIVES_S / 2 * 1000);
         equal(lock(env, "lockBatchMQ", group, "c", all), Set.of(1, 2), "locks that nobody renewed for 70 s");
+    }
+
+    /** Consumers come and go while numbers flow: those of each queue come in order, and none is left out. */
+    static void rebalance(Env env) throws Exception {
+        String topic = env.topic(6);
+        String group = env.group();
+        Numbers numbers = new Numbers();
+        AtomicInteger sent = new AtomicInteger();
+        AtomicBoolean enough = new AtomicBoolean();
+        AtomicReference<Exception> failed = new AtomicReference<>();
+        Thread sending = new Thread(() -> {
+            try {
+                while (!enough.get()) {
+                    send(env, topic, 6, sent.get(), sent.get() + 1);
+                    sent.incrementAndGet();
+                    Thread.sleep(20);
+                }
+            } catch (Exception e) {
+                failed.set(e);
+            }
+        });
+        DefaultMQPushConsumer a = env.push(group, topic, "*", numbers.listener());
+        env.awaitShared(topic, 6, a);
+        sending.start();
+        try {
+            DefaultMQPushConsumer b = env.push(group, topic, "*", numbers.listener());
+            env.awaitShared(topic, 6, a, b);
+            DefaultMQPushConsumer c = env.push(group, topic, "*", numbers.listener());
+            env.awaitShared(topic, 6, a, b, c);
+            a.shutdown();
+            env.awaitShared(topic, 6, b, c);
+            b.shutdown();
+            env.awaitShared(topic, 6, c);
+        } finally {
+            enough.set(true);
+            sending.join();
+        }
+        if (failed.get() != null) {
+            throw failed.get();
+        }
+        int all = 6 * sent.get();
+        Env.until("all " + all + " numbers", 150, () -> numbers.distinct() == all);
+        numbers.assertOrder();
+        env.note((numbers.total() - all) + " of " + all + " came again");
     }
 
     private static Process orderlyProcess(Env env, String topic, String group) throws Exception {
