@@ -1,60 +1,127 @@
-"""A broker whose figures are taken, and what the programs here share."""
+"""A broker whose figures are taken, on an empty store, and what the programs here share."""
 import json
+import os
 import pathlib
-import signal
-import socket
+import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
 root = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root / 'tests' / 'interop'))
+import harness  # noqa: E402
 
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+# The reference's default is ASYNC_FLUSH; both have the same here.
+OPTIONS = ['flushDiskType=SYNC_FLUSH']
 
 
 class Broker:
-    def __init__(self, o):
-        self.o, self.process = o, None
-        self.store = o.store or tempfile.mkdtemp(prefix='rmqd-figures-')
-        self.namesrv = o.namesrv or f'127.0.0.1:{free_port()}'
-        self.port = free_port()
+    """rmqd or the reference, each with a name server of its own kind; close() removes everything."""
+
+    def __init__(self, target):
+        self.target, self.procs = target, harness.Processes()
+        self.dir = tempfile.mkdtemp(prefix='rmqd-figures-')
+        self.store = self.dir + '/store'
+        self.ns_port, self.port = harness.free_ports()
+        self.namesrv, self.address = '127.0.0.1:%d' % self.ns_port, '127.0.0.1:%d' % self.port
+        names = self._process('namesrv')
+        harness.wait_until(lambda: harness.registered(self.namesrv), 60, 'the name server', names)
+
+    def _process(self, role):
+        argv = harness.command(self.target, role, self.dir, self.ns_port, self.port, OPTIONS)
+        return self.procs.start(argv, '%s/%s.log' % (self.dir, role))
 
     def start(self):
-        if self.o.namesrv:
-            return 0.0
+        """Seconds until it serves and is registered."""
         began = time.monotonic()
-        self.process = subprocess.Popen(
-            [self.o.rmqd, '--standalone', '-o', f'storePathRootDir={self.store}',
-             '-o', f'listenPort={self.port}', '-o', f'namesrvListenPort={self.namesrv.split(":")[1]}',
-             '-o', 'bindAddress=127.0.0.1',
-             '-o', 'brokerIP1=127.0.0.1'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while len(self.ctl('cluster', 'list', '--json', check=False).stdout) < 10:  # no broker registered yet
-            time.sleep(0.01)
+        self.process = self._process('broker')
+        harness.wait_until(lambda: harness.registered(self.namesrv, self.address), 300,
+                           'the broker (log: %s/broker.log)' % self.dir, self.process)
         return time.monotonic() - began
 
-    def stop(self, how=signal.SIGTERM):
-        if self.process:
-            self.process.send_signal(how)
-            self.process.wait()
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.procs.stop(self.process)
+
+    def close(self):
+        self.procs.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
 
     def rss(self):
-        if not self.process:
-            return 0
-        for line in open(f'/proc/{self.process.pid}/status'):
-            if line.startswith('VmRSS'):
-                return int(line.split()[1]) * 1024
+        with open('/proc/%d/status' % self.process.pid) as f:
+            for line in f:
+                if line.startswith('VmRSS'):
+                    return int(line.split()[1]) * 1024
 
-    def ctl(self, *args, check=True):
-        return subprocess.run([self.o.rmqctl, '-n', self.namesrv, *args], check=check, capture_output=True,
+    def ctl(self, *args):
+        return subprocess.run([rmqctl(), '-n', self.namesrv, *args], check=True, capture_output=True,
                               text=True)
 
-    def load(self, topic, *args):
-        return json.loads(self.ctl('bench', 'send', topic, '--json', *args).stdout)
+    def topics(self, *names):
+        for name in names:
+            self.ctl('topic', 'create', name, '--queues', '4')
 
-    def info(self):
-        out = self.ctl('broker', 'status', '--json', check=False).stdout
-        return json.loads(out) if out.startswith(('[', '{')) else {}
+    def load(self, topic, *args):
+        """Sends of 100 bytes, 512 at a time; what rmqctl says of them."""
+        argv = ['bench', 'send', topic, '--json', '--connections', '32', '--window', '16', '--size', '100']
+        done = subprocess.run([rmqctl(), '-n', self.namesrv, *argv, *args], capture_output=True, text=True)
+        result = json.loads(done.stdout)
+        # The reference says that it is busy when it is; what it took is counted.
+        if done.returncode and not result['messages']:
+            raise harness.Unusable('bench send %s: %s' % (topic, done.stderr))
+        return result
+
+    def rate(self, topic, *args):
+        return round(self.load(topic, *args)['messagesPerSecond'])
+
+
+def rmqctl():
+    path = os.environ.get('RMQCTL') or str(root / 'build/src/ctl/rmqctl')
+    if not os.path.exists(path):
+        raise harness.Unusable('%s is not there: build it, or set RMQCTL' % path)
+    return path
+
+
+class Figures:
+    """Of one broker, told as they are found; with goals for rmqd alone."""
+
+    def __init__(self, target):
+        self.target, self.all, self.missed = target, {}, []
+
+    def note(self, name, value, goal=None, reached=None):
+        self.all[name] = value
+        outcome = ''
+        if goal and self.target == 'rmqd':
+            outcome = '  (goal %s: %s)' % (goal, 'reached' if reached else 'MISSED')
+            if not reached:
+                self.missed.append(name)
+        print('%-10s %s: %s%s' % (self.target, name, value, outcome), flush=True)
+
+
+def run(measure, parser):
+    """measure(broker, figures, options) for each kind that is wanted, then a line of JSON; ends the
+    program."""
+    parser.add_argument('--against', choices=['rmqd', 'reference', 'both'], default='both')
+    o = parser.parse_args()
+    out = {}
+    missed = []
+    for target in ['rmqd', 'reference'] if o.against == 'both' else [o.against]:
+        figures, b = Figures(target), None
+        try:
+            b = Broker(target)
+            b.start()
+            measure(b, figures, o)
+        except (harness.Unusable, OSError, subprocess.CalledProcessError) as e:
+            print('%-10s FAILED: %s %s' % (target, e, getattr(e, 'stderr', '') or ''), flush=True)
+            missed.append(target + ' did not come to its end')
+        finally:
+            if b is not None:
+                b.close()
+        out[target] = figures.all
+        missed += figures.missed
+    print(json.dumps(out))
+    for m in missed:
+        print('missed: ' + m)
+    sys.exit(1 if missed else 0)
