@@ -407,12 +407,7 @@ std::string GetConsumerStatusBody::to_json(JsonStyle style) const {
   JsonWriter w(with_bare_keys(style));
   w.begin_object();
   w.key("consumerTable");
-  w.begin_object();
-  for (const auto& [id, table] : consumer_table) {
-    w.key(id);
-    write_queue_table(w, table);
-  }
-  w.end_object();
+  w.members(consumer_table, [&](const auto& table) { write_queue_table(w, table); });
   w.key("messageQueueTable");
   write_queue_table(w, message_queue_table);
   w.end_object();
@@ -493,17 +488,9 @@ std::string MessageRequestModes::to_json(JsonStyle style) const {
   JsonWriter w(style);
   w.begin_object();
   w.key("messageRequestModeMap");
-  w.begin_object();
-  for (const auto& [topic, groups] : table) {
-    w.key(topic);
-    w.begin_object();
-    for (const auto& [group, mode] : groups) {
-      w.key(group);
-      write_mode(w, mode);
-    }
-    w.end_object();
-  }
-  w.end_object();
+  w.members(table, [&](const auto& groups) {
+    w.members(groups, [&](const SetMessageRequestModeRequestBody& mode) { write_mode(w, mode); });
+  });
   w.end_object();
   return w.take();
 }

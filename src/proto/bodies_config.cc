@@ -186,12 +186,7 @@ void TopicConfigSerializeWrapper::write(JsonWriter& w) const {
     mapping_data_version->write(w);
   }
   w.key("topicConfigTable");
-  w.begin_object();
-  for (const auto& [name, config] : topic_config_table) {
-    w.key(name);
-    config.write(w);
-  }
-  w.end_object();
+  w.members(topic_config_table, [&](const auto& config) { config.write(w); });
   if (mapping_data_version) {
     raw_object("topicQueueMappingDetailMap", topic_queue_mapping_detail_map);
     raw_object("topicQueueMappingInfoMap", topic_queue_mapping_info_map);
@@ -348,19 +343,9 @@ std::string SubscriptionGroupWrapper::to_json(JsonStyle style) const {
   w.key("dataVersion");
   data_version.write(w);
   w.key("forbiddenTable");
-  w.begin_object();
-  for (const auto& [group, topics] : forbidden_table) {
-    w.key(group);
-    write_text_map(w, topics);
-  }
-  w.end_object();
+  w.members(forbidden_table, [&](const auto& topics) { write_text_map(w, topics); });
   w.key("subscriptionGroupTable");
-  w.begin_object();
-  for (const auto& [name, config] : subscription_group_table) {
-    w.key(name);
-    config.write(w);
-  }
-  w.end_object();
+  w.members(subscription_group_table, [&](const auto& config) { config.write(w); });
   w.end_object();
   return w.take();
 }
@@ -418,12 +403,7 @@ std::string ConsumerOffsetWrapper::to_json(JsonStyle style) const {
   w.key("dataVersion");
   data_version.write(w);
   w.key("offsetTable");
-  w.begin_object();
-  for (const auto& [key, queues] : offset_table) {
-    w.key(key);
-    write_number_table(w, queues);
-  }
-  w.end_object();
+  w.members(offset_table, [&](const auto& queues) { write_number_table(w, queues); });
   w.end_object();
   return w.take();
 }
@@ -485,15 +465,12 @@ std::string TimerMetrics::to_json(JsonStyle style) const {
   w.key("dataVersion");
   data_version.write(w);
   w.key("timingCount");
-  w.begin_object();
-  for (const auto& [topic, c] : timing_count) {
-    w.key(topic);
+  w.members(timing_count, [&](const Count& c) {
     w.begin_object();
     w.member("count", c.count);
     w.member("timeStamp", c.time_stamp);
     w.end_object();
-  }
-  w.end_object();
+  });
   w.end_object();
   return w.take();
 }
@@ -522,12 +499,7 @@ std::string KVConfigWrapper::to_json(JsonStyle style) const {
   JsonWriter w(style);
   w.begin_object();
   w.key("configTable");
-  w.begin_object();
-  for (const auto& [space, kv] : config_table) {
-    w.key(space);
-    write_text_map(w, kv);
-  }
-  w.end_object();
+  w.members(config_table, [&](const auto& kv) { write_text_map(w, kv); });
   w.end_object();
   return w.take();
 }

@@ -66,12 +66,7 @@ std::string ConsumerFilterWrapper::to_json(JsonStyle style) const {
     w.key(topic);
     w.begin_object();
     w.key("groupFilterData");
-    w.begin_object();
-    for (const auto& [group, data] : groups) {
-      w.key(group);
-      write_filter(w, data);
-    }
-    w.end_object();
+    w.members(groups, [&](const ConsumerFilterData& d) { write_filter(w, d); });
     w.member("topic", topic);
     w.end_object();
   }

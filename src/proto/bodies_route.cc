@@ -99,12 +99,7 @@ std::string TopicRouteData::to_json(JsonStyle style) const {
   for (const BrokerData& b : broker_datas) write_broker(w, b);
   w.end_array();
   w.key("filterServerTable");
-  w.begin_object();
-  for (const auto& [address, list] : filter_server_table) {
-    w.key(address);
-    write_texts(w, list);
-  }
-  w.end_object();
+  w.members(filter_server_table, [&](const auto& list) { write_texts(w, list); });
   if (order_topic_conf) w.member("orderTopicConf", *order_topic_conf);
   w.key("queueDatas");
   w.begin_array();
@@ -131,19 +126,9 @@ std::string ClusterInfo::to_json(JsonStyle style) const {
   JsonWriter w(style);
   w.begin_object();
   w.key("brokerAddrTable");
-  w.begin_object();
-  for (const auto& [name, b] : broker_addr_table) {
-    w.key(name);
-    write_broker(w, b);
-  }
-  w.end_object();
+  w.members(broker_addr_table, [&](const auto& b) { write_broker(w, b); });
   w.key("clusterAddrTable");
-  w.begin_object();
-  for (const auto& [name, brokers] : cluster_addr_table) {
-    w.key(name);
-    write_texts(w, brokers);
-  }
-  w.end_object();
+  w.members(cluster_addr_table, [&](const auto& brokers) { write_texts(w, brokers); });
   w.end_object();
   return w.take();
 }

@@ -55,6 +55,16 @@ class JsonWriter {
   void member(std::string_view name, int64_t value) { key(name), number(value); }
   void member(std::string_view name, double value) { key(name), real(value); }
   void member(std::string_view name, bool value) { key(name), boolean(value); }
+  // An object with a member for each entry of a map of names: value(v) writes the entry's.
+  template <class Map, class F>
+  void members(const Map& entries, F value) {
+    begin_object();
+    for (const auto& [name, v] : entries) {
+      key(name);
+      value(v);
+    }
+    end_object();
+  }
 
   JsonStyle style() const { return style_; }
   std::string take();  // the finished document; the writer is empty again
