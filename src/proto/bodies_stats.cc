@@ -140,6 +140,20 @@ std::string ConsumeStatsList::to_json(JsonStyle style) const {
   return w.take();
 }
 
+std::string QueryCorrectionOffsetBody::to_json(JsonStyle style) const {
+  JsonWriter w(style);
+  w.begin_object();
+  w.key("correctionOffsets");
+  w.begin_object();
+  for (const auto& [queue, offset] : correction_offsets) {
+    w.key_int(queue);
+    w.number(offset);
+  }
+  w.end_object();
+  w.end_object();
+  return w.take();
+}
+
 Result<ConsumerConnection> ConsumerConnection::parse(std::string_view json) {
   std::map<std::string, std::string> subscriptions;
   TRY_VAR(out, read_body<ConsumerConnection>(json, [&](Value v, ConsumerConnection& c) {
@@ -175,12 +189,7 @@ std::string ConsumerConnection::to_json(JsonStyle style) const {
   w.member("consumeType", name_of(consume_type));
   w.member("messageModel", name_of(message_model));
   w.key("subscriptionTable");
-  w.begin_object();
-  for (const auto& [topic, s] : subscription_table) {
-    w.key(topic);
-    s.write(w);
-  }
-  w.end_object();
+  w.members(subscription_table, [&](const auto& s) { s.write(w); });
   w.end_object();
   return w.take();
 }

@@ -47,6 +47,12 @@ struct ConsumeStatsList {
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
+// QUERY_CORRECTION_OFFSET.
+struct QueryCorrectionOffsetBody {
+  std::map<int32_t, int64_t> correction_offsets;  // by queue
+  std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
+};
+
 // VIEW_BROKER_STATS_DATA.
 struct BrokerStatsItem {
   int64_t sum = 0;

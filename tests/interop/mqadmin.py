@@ -154,6 +154,17 @@ def consumer_progress(a):
         a.place.procs.stop(p)
 
 
+def broker_consume_stats(a):
+    """All groups of a broker: the consumer's row of each queue is among them."""
+    header = ['#Topic', '#Group', '#Broker Name', '#QID', '#Broker Offset', '#Consumer Offset', '#Diff',
+              '#LastTime']
+    rows = a.table('brokerConsumeStats', '-b', a.place.broker, header=header)
+    rows = [r for r in rows if r[:2] == [a.topic, a.group]]
+    need(len(rows) == 6, 'rows of the topic: %s' % rows)
+    for r, want in zip(sorted(rows, key=lambda r: int(r[3])), (0, 0, 2, 0, 0, 1)):
+        need(r[2] == a.broker and r[4:7] == [str(want), str(want), '0'], 'row %s' % r)
+
+
 def broker_status(a):
     out = a.run('brokerStatus', '-b', a.place.broker)
     lines = dict(m.groups() for m in re.finditer(r'^(\S+)\s*: (.*)$', out, re.M))
@@ -199,6 +210,7 @@ def unknown(a):
 CHECKS = [('clusterList', cluster_list), ('topicList', topic_list), ('updateTopic', update_topic),
           ('updateTopic_again', update_topic_again), ('topicRoute_list', topic_route_list),
           ('topicStatus', topic_status), ('consumerProgress', consumer_progress),
+          ('brokerConsumeStats', broker_consume_stats),
           ('brokerStatus', broker_status), ('getBrokerConfig', broker_config), ('deleteTopic', delete_topic),
           ('unknown', unknown)]
 

@@ -16,6 +16,7 @@ using proto::ResponseCode;
 namespace {
 
 constexpr int64_t relay_timeout_ns = 10 * ns_per_s;
+constexpr int64_t ask_all_ns = 3 * ns_per_s;  // who asks for it waits 5 s
 
 ClientChannel channel_of(Broker& b, Request& r, std::string client_id) {
   ClientChannel c;
@@ -154,6 +155,41 @@ void get_all_producer_info(Broker& b, Request& r, proto::EmptyHeader) {
       body.data[group].push_back({channel.client_id, channel.connection->peer_text(),
                                   std::string(proto::name_of(channel.language)), channel.version,
                                   channel.last_update_wall_ms});
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+namespace {
+
+Task<void> ask_for_status(std::shared_ptr<Connection> client, std::string id,
+                          proto::GetConsumerStatusRequestHeader h, int64_t deadline_ns,
+                          proto::GetConsumerStatusBody& out) {
+  const int32_t opaque = client->next_opaque();
+  std::string frame;
+  proto::GetConsumerStatusFromClient::append_request(frame, opaque, h);
+  auto answer = co_await client->call(std::move(frame), opaque, deadline_ns);
+  if (!answer || (*answer)->command.response_code() != ResponseCode::SUCCESS) co_return;
+  auto body = proto::GetConsumerStatusBody::parse((*answer)->frame.body_text());
+  if (body) out.consumer_table[id] = std::move(body->message_queue_table);
+}
+
+}  // namespace
+
+// Where each member is, as it says itself; who does not answer in time is left out.
+Task<void> get_consumer_status(Broker& b, Request& r, proto::GetConsumerStatusRequestHeader h) {
+  const ConsumerGroupInfo* g = b.clients.consumers(h.group);
+  if (g == nullptr)
+    co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                      fmt::format("No Any Consumer online in the consumer group: [{}]", h.group));
+  const std::string_view only = h.client_addr.value_or(std::string_view{});
+  proto::GetConsumerStatusBody body;
+  Scope asking;
+  std::vector<ClientChannel> members;  // some may leave meanwhile
+  for (const auto& [c, channel] : g->channels) members.push_back(channel);
+  for (const ClientChannel& channel : members) {
+    if (!only.empty() && channel.client_id != only) continue;
+    asking.spawn(ask_for_status(channel.connection, channel.client_id, h, b.now_ns() + ask_all_ns, body));
+  }
+  co_await asking.join();
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
 }
 

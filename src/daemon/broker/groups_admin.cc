@@ -93,24 +93,53 @@ static std::vector<std::string> topics_to_show(Broker& b, const proto::GetConsum
   return out.empty() ? b.offsets.topics_of(h.consumer_group) : out;
 }
 
+// Of a topic that the group subscribes to; of one that nobody is there for, in any case. False: it does not.
+static Task<bool> add_consume_stats(Broker& b, proto::ConsumeStats& out, std::string group,
+                                    std::string topic) {
+  const proto::TopicConfig* c = b.topics.find(topic);
+  if (c == nullptr) co_return false;
+  const ConsumerGroupInfo* online = b.clients.consumers(group);
+  if (online != nullptr && online->subscription(topic) == nullptr) co_return false;
+  out.consume_tps += b.stats_items.get_tps(topic, group, b.now_ns());
+  const int32_t queues = c->read_queue_nums;
+  for (int32_t q = 0; q < queues; q++) {
+    proto::OffsetWrapper o;
+    o.broker_offset = std::max<int64_t>(0, b.store.max_offset(topic, q));
+    o.consumer_offset = std::max<int64_t>(0, b.offsets.query(group, topic, q).value_or(0));
+    o.pull_offset = std::max(o.consumer_offset, b.offsets.pulled(group, topic, q));
+    if (o.consumer_offset > 0)
+      o.last_timestamp_ms =
+          std::max<int64_t>(0, co_await b.store.store_time(topic, q, o.consumer_offset - 1));
+    out.offset_table[{topic, b.config.brokerName, q}] = o;
+  }
+  co_return true;
+}
+
 Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsRequestHeader h) {
   proto::ConsumeStats body;
-  for (const std::string& topic : topics_to_show(b, h)) {
-    const proto::TopicConfig* c = b.topics.find(topic);
-    if (c == nullptr) continue;
-    const ConsumerGroupInfo* online = b.clients.consumers(h.consumer_group);
-    if (online != nullptr && online->subscription(topic) == nullptr) continue;
-    body.consume_tps += b.stats_items.get_tps(topic, h.consumer_group, b.now_ns());
-    const int32_t queues = c->read_queue_nums;
-    for (int32_t q = 0; q < queues; q++) {
-      proto::OffsetWrapper o;
-      o.broker_offset = std::max<int64_t>(0, b.store.max_offset(topic, q));
-      o.consumer_offset = std::max<int64_t>(0, b.offsets.query(h.consumer_group, topic, q).value_or(0));
-      o.pull_offset = std::max(o.consumer_offset, b.offsets.pulled(h.consumer_group, topic, q));
-      if (o.consumer_offset > 0)
-        o.last_timestamp_ms =
-            std::max<int64_t>(0, co_await b.store.store_time(topic, q, o.consumer_offset - 1));
-      body.offset_table[{topic, b.config.brokerName, q}] = o;
+  for (const std::string& topic : topics_to_show(b, h))
+    co_await add_consume_stats(b, body, std::string(h.consumer_group), topic);
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
+Task<void> get_broker_consume_stats(Broker& b, Request& r, proto::GetBrokerConsumeStatsRequestHeader h) {
+  proto::ConsumeStatsList body;
+  body.broker_addr = b.address_text();
+  std::vector<std::string> groups;
+  for (const auto& [name, g] : b.groups.all()) groups.push_back(name);
+  for (const std::string& group : groups) {
+    std::vector<proto::ConsumeStats>& of_group = body.consume_stats_list.emplace_back()[group];
+    for (const std::string& topic : b.offsets.topics_of(group)) {
+      const proto::TopicConfig* c = b.topics.find(topic);
+      if (c == nullptr || (h.is_order && !c->order)) continue;
+      proto::ConsumeStats stats;
+      bool shown = co_await add_consume_stats(b, stats, group, topic);
+      if (!shown) continue;
+      for (const auto& [queue, o] : stats.offset_table) {
+        body.total_diff += o.broker_offset - o.consumer_offset;
+        body.total_inflight_diff += o.pull_offset - o.consumer_offset;
+      }
+      of_group.push_back(std::move(stats));
     }
   }
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());

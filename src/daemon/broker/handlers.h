@@ -48,6 +48,7 @@ void get_all_consumer_offset(Broker& b, Request& r, proto::EmptyHeader h);
 void get_all_delay_offset(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequestHeader h);
 Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h);
+void query_correction_offset(Broker& b, Request& r, proto::QueryCorrectionOffsetRequestHeader h);
 // clients.cc
 Task<void> heart_beat(Broker& b, Request& r, proto::EmptyHeader h);
 void unregister_client(Broker& b, Request& r, proto::UnregisterClientRequestHeader h);
@@ -59,6 +60,7 @@ void get_consumer_connection_list(Broker& b, Request& r, proto::GetConsumerConne
 void get_producer_connection_list(Broker& b, Request& r, proto::GetProducerConnectionListRequestHeader h);
 void get_all_producer_info(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> get_consumer_running_info(Broker& b, Request& r, proto::GetConsumerRunningInfoRequestHeader h);
+Task<void> get_consumer_status(Broker& b, Request& r, proto::GetConsumerStatusRequestHeader h);
 // topics_admin.cc
 Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequestHeader h);
 Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h);
@@ -72,6 +74,7 @@ Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupReq
 void get_all_group_config(Broker& b, Request& r, proto::GetAllSubscriptionGroupRequestHeader h);
 void get_group_config(Broker& b, Request& r, proto::GetSubscriptionGroupConfigRequestHeader h);
 Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsRequestHeader h);
+Task<void> get_broker_consume_stats(Broker& b, Request& r, proto::GetBrokerConsumeStatsRequestHeader h);
 void query_topic_consume_by_who(Broker& b, Request& r, proto::QueryTopicConsumeByWhoRequestHeader h);
 void query_topics_by_consumer(Broker& b, Request& r, proto::QueryTopicsByConsumerRequestHeader h);
 void query_subscription_by_consumer(Broker& b, Request& r, proto::QuerySubscriptionByConsumerRequestHeader h);

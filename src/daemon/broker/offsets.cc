@@ -97,6 +97,27 @@ Task<void> clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequ
   r.reply(ResponseCode::SUCCESS);
 }
 
+// The least offset of each queue that any group has, without those of `filterGroups` (which the reference
+// deletes here, for ever). Long.MAX_VALUE where `compareGroup` is behind all others: nothing to correct.
+void query_correction_offset(Broker& b, Request& r, proto::QueryCorrectionOffsetRequestHeader h) {
+  const std::string without = "," + std::string(h.filter_groups.value_or(std::string_view{})) + ",";
+  proto::QueryCorrectionOffsetBody body;
+  for (const std::string& group : b.offsets.groups_of(h.topic)) {
+    if (without.find("," + group + ",") != std::string::npos) continue;
+    const OffsetManager::Queues* queues = b.offsets.queues(group, h.topic);
+    if (queues == nullptr) continue;
+    for (const auto& [q, offset] : *queues) {
+      if (offset < std::max<int64_t>(0, b.store.min_offset(h.topic, q))) continue;
+      int64_t& least = body.correction_offsets.try_emplace(q, offset).first->second;
+      least = std::min(least, offset);
+    }
+  }
+  if (const OffsetManager::Queues* compared = b.offsets.queues(h.compare_group, h.topic))
+    for (auto& [q, least] : body.correction_offsets)
+      if (auto own = compared->find(q); own != compared->end() && least > own->second) least = INT64_MAX;
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
+}
+
 namespace {
 
 // With useServerSideResetOffset=false: the members that are online are told, and move by themselves.

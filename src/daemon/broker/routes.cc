@@ -45,6 +45,7 @@ using Served = RouteList<
     Route<GetAllDelayOffset, get_all_delay_offset>,              //
     Route<CloneGroupOffset, clone_group_offset>,                 //
     Route<InvokeBrokerToResetOffset, reset_offset>,              //
+    Route<QueryCorrectionOffset, query_correction_offset>,       //
     // clients
     Route<HeartBeat, heart_beat>,                                    //
     Route<UnregisterClient, unregister_client>,                      //
@@ -56,6 +57,7 @@ using Served = RouteList<
     Route<GetProducerConnectionList, get_producer_connection_list>,  //
     Route<GetAllProducerInfo, get_all_producer_info>,                //
     Route<GetConsumerRunningInfo, get_consumer_running_info>,        //
+    Route<InvokeBrokerToGetConsumerStatus, get_consumer_status>,     //
     // topics
     Route<UpdateAndCreateTopic, update_and_create_topic>,        //
     Route<DeleteTopicInBroker, delete_topic>,                    //
@@ -69,6 +71,7 @@ using Served = RouteList<
     Route<GetAllSubscriptiongroupConfig, get_all_group_config>,          //
     Route<GetSubscriptiongroupConfig, get_group_config>,                 //
     Route<GetConsumeStats, get_consume_stats>,                           //
+    Route<GetBrokerConsumeStats, get_broker_consume_stats>,              //
     Route<QueryTopicConsumeByWho, query_topic_consume_by_who>,           //
     Route<QueryTopicsByConsumer, query_topics_by_consumer>,              //
     Route<QuerySubscriptionByConsumer, query_subscription_by_consumer>,  //
@@ -100,7 +103,6 @@ using ToCome = CommandList<
     SendReplyMessageV2, ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList,
     UpdateAndCreateStaticTopic, DeleteTopicInBrokerList, QueryConsumeQueue, QueryConsumeTimeSpan,
     UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
-    GetBrokerConsumeStats, QueryCorrectionOffset, InvokeBrokerToGetConsumerStatus,
     UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
     CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser,
     AuthDeleteUser, AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl,

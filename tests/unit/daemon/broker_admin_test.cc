@@ -194,5 +194,80 @@ TEST(BrokerAdmin, StatisticsOfTopicsAndGroups) {
   simulate({statistics});
 }
 
+Task<void> all_groups(World& w) {
+  co_await send_some(w, 5);
+  for (std::string_view group : {"g", "h", "i"}) w.broker.groups.find_or_create(group, w.broker.wall_ms());
+  w.broker.offsets.commit("g", "T", 0, 2);
+  w.broker.offsets.commit("h", "T", 0, 4);
+  w.broker.offsets.commit("i", "T", 0, 1);
+  w.broker.offsets.note_pulled("h", "T", 0, 5);
+  auto a = co_await w.call(RequestCode::GET_BROKER_CONSUME_STATS, {{"isOrder", "false"}});
+  const std::string all = body_text(a);
+  EXPECT_NE(all.find(R"("totalDiff":8,"totalInflightDiff":1})"), std::string::npos) << all;
+  EXPECT_NE(all.find(R"({"g":[{"consumeTps":)"), std::string::npos) << all;
+  EXPECT_NE(all.find(R"(:{"brokerOffset":5,"consumerOffset":2,)"), std::string::npos) << all;
+  a = co_await w.call(RequestCode::GET_BROKER_CONSUME_STATS, {{"isOrder", "true"}});
+  EXPECT_NE(body_text(a).find(R"("totalDiff":0,)"), std::string::npos) << "T is no topic of ordered messages";
+
+  auto correction = [&w](std::string_view group, std::string_view without) {
+    return w.call(RequestCode::QUERY_CORRECTION_OFFSET,
+                  {{"topic", "T"}, {"compareGroup", group}, {"filterGroups", without}});
+  };
+  a = co_await correction("h", "");
+  EXPECT_EQ(body_text(a), R"({"correctionOffsets":{0:1}})");
+  a = co_await correction("h", "x,i");
+  EXPECT_EQ(body_text(a), R"({"correctionOffsets":{0:2}})") << "without a group";
+  a = co_await correction("i", "i");
+  EXPECT_EQ(body_text(a), R"({"correctionOffsets":{0:9223372036854775807}})") << "it is behind all others";
+  EXPECT_EQ(w.broker.offsets.query("i", "T", 0), 1) << "the reference deletes it";
+}
+TEST(BrokerAdmin, StatisticsOfAllGroups) {
+  simulate({all_groups});
+}
+
+Task<void> status(World& w) {
+  auto asked = [&w](std::string_view client) {
+    return w.request(RequestCode::INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+                     {{"topic", "T"}, {"group", "g"}, {"clientAddr", client}});
+  };
+  auto a = co_await w.peer->call(asked(""));
+  EXPECT_EQ(code_of(a), 1);
+  EXPECT_EQ(remark(a), "No Any Consumer online in the consumer group: [g]");
+  auto member = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto mute = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  for (Peer* p : {member.get(), mute.get()}) {
+    const std::string heartbeat = R"({"clientID":")" + std::string(p == mute.get() ? "mute" : "c") +
+                                  R"(","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[]}]})";
+    co_await p->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat));
+  }
+  co_await sleep_for(2 * ns_per_s);
+  Answer told;
+  do told = co_await member->next(1);
+  while (told);
+  co_await w.peer->send(asked(""));
+  do told = co_await member->next(1);
+  while (told && told->command.code != static_cast<int32_t>(RequestCode::GET_CONSUMER_STATUS_FROM_CLIENT));
+  EXPECT_EQ(ext(told, "topic"), "T");
+  if (!told) co_return;
+  const std::string where = R"({"messageQueueTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}})";
+  co_await member->send(sim::request_frame(0, told->command.opaque, {}, where, proto::flag_response));
+  a = co_await w.peer->next(4);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  auto body = proto::GetConsumerStatusBody::parse(body_text(a));
+  EXPECT_TRUE(body) << body_text(a);
+  const proto::MessageQueue queue{"T", "b", 0};
+  if (body) {
+    EXPECT_EQ(body->consumer_table.size(), 1u) << "who does not answer is left out";
+    EXPECT_EQ(body->consumer_table["c"][queue], 7);
+  }
+  a = co_await w.peer->call(asked("nobody"));
+  EXPECT_EQ(body_text(a), R"({"consumerTable":{},"messageQueueTable":{}})");
+  co_await member->close();
+  co_await mute->close();
+}
+TEST(BrokerAdmin, WhereConsumersAre) {
+  simulate({status});
+}
+
 }  // namespace
 }  // namespace rmq::broker
