@@ -12,7 +12,9 @@ namespace rmq::broker {
 namespace {
 constexpr char separator = '@';
 constexpr uint64_t commits_per_version = 500;  // consumerOffsetUpdateVersionStep
-constexpr int64_t overtaken_ns = ns_per_s;     // a commit that was sent before its client was told of a reset
+// RocketMQ's clients, told of a reset, wait 10 s until they pull from there, and commit what they had before
+// each 5 s meanwhile. Whoever gets the queue then must not begin there.
+constexpr int64_t overtaken_ns = 15 * ns_per_s;
 
 // "topic@group" in memory that stays: looked up on every pull, so no allocation.
 std::string_view key_of(std::string_view group, std::string_view topic) {
@@ -87,7 +89,7 @@ bool OffsetManager::is_overtaken(std::string_view group, std::string_view topic,
   auto q = it->second.find(queue_id);
   if (q == it->second.end()) return false;
   const Overtaken& o = q->second;
-  return Loop::current().now_ns() < o.until_ns && offset >= o.low && offset <= o.high;
+  return Loop::current().now_ns() < o.until_ns && offset >= o.low && offset <= o.high && offset != o.target;
 }
 
 void OffsetManager::note_pull(std::string_view group, std::string_view topic, int32_t queue_id,

@@ -41,7 +41,11 @@ Task<void> overtaken_commit(World& w) {
   EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 1);
   a = co_await commit(w, "2");
   EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 2) << "nothing that it had before";
-  co_await sleep_for(2 * ns_per_s);
+  co_await sleep_for(9 * ns_per_s);
+  a = co_await commit(w, "7");
+  EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 2)
+      << "a client that was told waits, and commits what it had";
+  co_await sleep_for(7 * ns_per_s);
   a = co_await commit(w, "7");
   EXPECT_EQ(w.broker.offsets.query("g", "T", 0), 7) << "not for ever";
   a = co_await reset_to(w, "0", "0", "1");
