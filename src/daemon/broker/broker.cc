@@ -127,6 +127,7 @@ void Broker::start() {
   timers.start(scope_);
   dedup.start(scope_);
   pop.start(scope_);
+  scope_.spawn(clients.tell_members(stopping));
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
   scope_.spawn(keep_filters());
@@ -143,6 +144,7 @@ Task<void> Broker::stop() {
   timers.stop();
   dedup.stop();
   pop.stop();
+  clients.stop();
   long_polling.wake_all();
   co_await registration.unregister_all();
   co_await registration.stop();

@@ -7,11 +7,20 @@
 
 namespace rmq::broker {
 
-std::vector<std::string> ConsumerGroupInfo::client_ids() const {
-  std::vector<std::string> out;
-  for (const auto& [c, channel] : channels) out.push_back(channel.client_id);
-  std::sort(out.begin(), out.end());
-  return out;
+namespace {
+constexpr int64_t tell_interval_ns = ns_per_s / 2;
+}  // namespace
+
+const std::string& ConsumerGroupInfo::list_body() const {
+  if (list_body_.empty()) list_body_ = proto::ConsumerListBody{client_ids()}.to_json();
+  return list_body_;
+}
+
+const std::vector<std::string>& ConsumerGroupInfo::client_ids() const {
+  if (!ids_.empty()) return ids_;
+  for (const auto& [c, channel] : channels) ids_.push_back(channel.client_id);
+  std::sort(ids_.begin(), ids_.end());
+  return ids_;
 }
 
 const proto::SubscriptionData* ConsumerGroupInfo::subscription(std::string_view topic) const {
@@ -58,7 +67,10 @@ bool ClientManager::register_consumer(const proto::ConsumerData& data, const Cli
   g.consume_type = data.consume_type;
   g.message_model = data.message_model;
   g.consume_from_where = data.consume_from_where;
-  auto [member, joined] = g.channels.insert_or_assign(channel.connection.get(), channel);
+  auto member = g.channels.find(channel.connection.get());
+  const bool joined = member == g.channels.end();
+  if (joined || member->second.client_id != channel.client_id) g.members_changed();
+  g.channels.insert_or_assign(channel.connection.get(), channel);
   bool changed = joined;
   if (!without_sub) {
     changed |= update_subscriptions(g, data.subscription_data_set);
@@ -77,6 +89,7 @@ void ClientManager::register_producer(std::string_view group, const ClientChanne
 void ClientManager::unregister_consumer(std::string_view group, Connection* c, bool notify) {
   auto it = consumers_.find(group);
   if (it == consumers_.end() || it->second.channels.erase(c) == 0) return;
+  it->second.members_changed();
   if (it->second.channels.empty()) {
     consumers_.erase(it);
     if (on_last_left_) on_last_left_(group);
@@ -120,7 +133,38 @@ const ConsumerGroupInfo* ClientManager::consumers(std::string_view group) const 
   return it == consumers_.end() ? nullptr : &it->second;
 }
 
-void ClientManager::notify_members(const ConsumerGroupInfo& g) const {
+void ClientManager::notify_members(ConsumerGroupInfo& g) {
+  const int64_t now_ns = Loop::current().now_ns();
+  if (now_ns - g.told_ns_ >= tell_interval_ns) return tell(g, now_ns);
+  to_tell_.insert(g.group);
+  has_to_tell_.notify();
+}
+
+Task<void> ClientManager::tell_members(Event& stopping) {
+  while (!stopping.is_set()) {
+    const int64_t now_ns = Loop::current().now_ns();
+    int64_t next_ns = now_ns + tell_interval_ns;
+    for (auto it = to_tell_.begin(); it != to_tell_.end();) {
+      auto g = consumers_.find(*it);
+      const int64_t due_ns = g == consumers_.end() ? now_ns : g->second.told_ns_ + tell_interval_ns;
+      if (due_ns <= now_ns) {
+        it = to_tell_.erase(it);
+        if (g != consumers_.end()) tell(g->second, now_ns);
+      } else {
+        next_ns = std::min(next_ns, due_ns);
+        ++it;
+      }
+    }
+    if (to_tell_.empty())
+      co_await has_to_tell_.wait_for(tell_interval_ns);
+    else
+      co_await stopping.wait_until(next_ns);
+  }
+}
+
+void ClientManager::tell(ConsumerGroupInfo& g, int64_t now_ns) {
+  g.told_ns_ = now_ns;
+  told_ += g.channels.size();
   for (const auto& [c, channel] : g.channels) {
     std::string frame;
     proto::NotifyConsumerIdsChanged::append_request(frame, c->next_opaque(), {.consumer_group = g.group}, {},

@@ -1,11 +1,13 @@
 // Who is connected: producers and consumers by group, from their heartbeats. A client leaves by
 // unregistering, by closing its connection, or after channelExpiredTimeout without a heartbeat; the rest of
-// its group is told at once (NOTIFY_CONSUMER_IDS_CHANGED).
+// its group is told (NOTIFY_CONSUMER_IDS_CHANGED): at once, and while more come and go, each half second, so
+// that thousands who start together do not tell each other millions of times.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "daemon/broker/text_map.h"
 #include "daemon/connection.h"
 #include "proto/bodies_client.h"
+#include "uring/sync.h"
 
 namespace rmq::broker {
 
@@ -35,9 +38,24 @@ struct ConsumerGroupInfo {
   std::map<std::string, proto::SubscriptionData, std::less<>> subscriptions;
   int32_t heartbeat_fingerprint = 0;
 
-  std::vector<std::string> client_ids() const;
+  // Sorted. And as the body of GET_CONSUMER_LIST_BY_GROUP. Each member asks for one of them after each
+  // change.
+  const std::vector<std::string>& client_ids() const;
+  const std::string& list_body() const;
   const proto::SubscriptionData* subscription(std::string_view topic) const;
   const ClientChannel* channel_of(std::string_view client_id) const;
+
+ private:
+  friend class ClientManager;
+  // After `channels` has changed.
+  void members_changed() {
+    ids_.clear();
+    list_body_.clear();
+  }
+  // What was asked for since.
+  mutable std::vector<std::string> ids_;
+  mutable std::string list_body_;
+  int64_t told_ns_ = -ns_per_s;  // when its members were told last
 };
 
 class ClientManager {
@@ -64,10 +82,19 @@ class ClientManager {
   const ConsumerGroupInfo* consumers(std::string_view group) const;
   const ConsumerTable& all_consumers() const { return consumers_; }
   const ProducerTable& all_producers() const { return producers_; }
-  void notify_members(const ConsumerGroupInfo& g) const;
+  // Tells those whose turn has come; until `stopping` and stop().
+  Task<void> tell_members(Event& stopping);
+  void stop() { has_to_tell_.notify(); }
+  uint64_t told() const { return told_; }  // notifications, of all members
 
  private:
+  void notify_members(ConsumerGroupInfo& g);
+  void tell(ConsumerGroupInfo& g, int64_t now_ns);
+
   ConsumerTable consumers_;
+  std::set<std::string, std::less<>> to_tell_;  // groups that have changed since they were told
+  Event has_to_tell_;
+  uint64_t told_ = 0;
   ProducerTable producers_;
   std::function<void(std::string_view group)> on_last_left_;
 };

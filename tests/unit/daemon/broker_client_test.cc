@@ -1,4 +1,6 @@
 // Clients, offsets, locks and administration through the whole broker, simulated.
+#include <algorithm>
+
 #include "base/crc.h"
 #include "broker_world.h"
 #include "proto/bodies_stats.h"
@@ -64,6 +66,48 @@ Task<void> membership(World& w) {
 }
 TEST(BrokerClient, MembersComeAndGo) {
   simulate({membership});
+}
+
+Task<void> told_within_a_second(World& w, Peer& p, int64_t since_ns) {
+  bool told = co_await told_of_change(p);
+  EXPECT_TRUE(told);
+  EXPECT_LE(w.broker.now_ns() - since_ns, ns_per_s);
+}
+
+// A group that starts as a whole: each member learns of the others within a second, and not of each alone.
+Task<void> crowd(World& w) {
+  constexpr size_t n = 2000;
+  std::vector<std::unique_ptr<Peer>> all;
+  for (size_t i = 0; i < n; i++) {
+    std::unique_ptr<Peer> p = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+    co_await p->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c" + std::to_string(i), "g", "T")));
+    all.push_back(std::move(p));
+  }
+  co_await sleep_for(2 * ns_per_s);
+  EXPECT_EQ(w.broker.clients.consumers("g")->channels.size(), n);
+  EXPECT_LT(w.broker.clients.told(), 10 * n) << "not each of each";
+  Peer& first = *all[0];
+  Answer a;
+  do a = co_await first.next(1);
+  while (a);
+  int64_t began_ns = w.broker.now_ns();
+  auto late = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await late->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("late", "g", "T")));
+  co_await told_within_a_second(w, first, began_ns);
+  began_ns = w.broker.now_ns();
+  co_await late->close();
+  co_await told_within_a_second(w, first, began_ns);
+  began_ns = w.broker.now_ns();
+  co_await all[1]->close();
+  co_await told_within_a_second(w, first, began_ns);
+  a = co_await w.call(RequestCode::GET_CONSUMER_LIST_BY_GROUP, {{"consumerGroup", "g"}});
+  const std::string list = body_text(a);
+  EXPECT_EQ(static_cast<size_t>(std::count(list.begin(), list.end(), ',')), n - 2);
+  EXPECT_EQ(list.find("\"late\""), std::string::npos);
+  for (auto& p : all) co_await p->close();
+}
+TEST(BrokerClient, ACrowdIsToldTogether) {
+  simulate({crowd});
 }
 
 Task<void> silent(World& w) {
