@@ -102,15 +102,16 @@ struct NotificationRequestHeader {
   int64_t poll_time = 0;
   int64_t born_time = 0;
   bool order = false;
-  std::optional<std::string_view> attempt_id;
-  static constexpr auto fields =
-      describe(field("consumerGroup", &NotificationRequestHeader::consumer_group, Resource::group),
-               field("topic", &NotificationRequestHeader::topic, Resource::topic),
-               field("queueId", &NotificationRequestHeader::queue_id),
-               field("pollTime", &NotificationRequestHeader::poll_time),
-               field("bornTime", &NotificationRequestHeader::born_time),
-               defaulted("order", &NotificationRequestHeader::order),
-               field("attemptId", &NotificationRequestHeader::attempt_id));
+  std::optional<std::string_view> attempt_id, exp_type, exp;
+  static constexpr auto fields = describe(
+      field("consumerGroup", &NotificationRequestHeader::consumer_group, Resource::group),
+      field("topic", &NotificationRequestHeader::topic, Resource::topic),
+      field("queueId", &NotificationRequestHeader::queue_id),
+      field("pollTime", &NotificationRequestHeader::poll_time),
+      field("bornTime", &NotificationRequestHeader::born_time),
+      defaulted("order", &NotificationRequestHeader::order),
+      field("attemptId", &NotificationRequestHeader::attempt_id),
+      field("expType", &NotificationRequestHeader::exp_type), field("exp", &NotificationRequestHeader::exp));
 };
 
 struct NotificationResponseHeader {

@@ -390,8 +390,9 @@ void Broker::look_at_clock() {
 }
 
 void Broker::on_arrival(const store::Arrival& a) {
-  long_polling.on_arrival(a, store);
-  pop.on_arrival(a);
+  ArrivedMessage m(a, store);
+  long_polling.on_arrival(m);
+  pop.on_arrival(m);
   stats_items.add(StatsKind::topic_put, a.topic, {}, 1, static_cast<uint64_t>(a.bytes), now_ns());
   using proto::names::rmq_sys_wheel_timer, proto::names::SCHEDULE_TOPIC_XXXX;
   static_assert(SCHEDULE_TOPIC_XXXX.size() == rmq_sys_wheel_timer.size());

@@ -2,6 +2,16 @@
 
 namespace rmq::broker {
 
+bool ArrivedMessage::wanted_by(const store::MessageFilter* f) {
+  if (f == nullptr) return true;
+  if (!f->matches_tags_code(arrival.tags_code)) return false;
+  if (!f->needs_record()) return true;
+  if (auto verdict = f->known(arrival.physical_offset)) return *verdict;
+  if (!looked_) record_ = store_.record_in_memory(arrival.physical_offset, arrival.bytes, scratch_);
+  looked_ = true;
+  return record_.empty() || f->matches_record(record_);  // not in memory: the read will tell
+}
+
 void LongPolling::insert(std::string_view topic, int32_t queue_id, Poll& p) {
   auto it = topics_.find(topic);
   if (it == topics_.end()) it = topics_.emplace(std::string(topic), Queues{}).first;
@@ -43,35 +53,16 @@ Task<PollEnd> LongPolling::wait(Connection& c, std::string_view topic, int32_t q
   co_return !c.is_open() ? PollEnd::closed : poll.arrived ? PollEnd::arrived : PollEnd::timed_out;
 }
 
-// The message that came, whose record is looked at once and only when a filter asks for it.
-struct LongPolling::Arrived {
-  const store::Arrival& arrival;
-  store::MessageStore& store;
-  std::string& scratch;
-  Bytes record;
-  bool looked = false;
-
-  bool wanted_by(const store::MessageFilter* f) {
-    if (f == nullptr) return true;
-    if (!f->matches_tags_code(arrival.tags_code)) return false;
-    if (!f->needs_record()) return true;
-    if (auto verdict = f->known(arrival.physical_offset)) return *verdict;
-    if (!looked) record = store.record_in_memory(arrival.physical_offset, arrival.bytes, scratch);
-    looked = true;
-    return record.empty() || f->matches_record(record);  // not in memory: the read will tell
-  }
-};
-
-void LongPolling::on_arrival(const store::Arrival& a, store::MessageStore& store) {
+void LongPolling::on_arrival(ArrivedMessage& m) {
   if (waiting_ == 0) return;
+  const store::Arrival& a = m.arrival;
   auto it = topics_.find(a.topic);
   if (it == topics_.end()) return;
   auto first = it->second.find(a.queue_id);
   if (first == it->second.end()) return;
-  Arrived arrived{a, store, scratch_, {}};
   for (Poll* p = first->second; p != nullptr;) {
     Poll* next = p->next;  // the list may go with its last poll
-    if (arrived.wanted_by(p->filter)) {
+    if (m.wanted_by(p->filter)) {
       p->arrived = true;
       remove(a.topic, a.queue_id, *p);
       p->wake.set();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -16,6 +17,23 @@ namespace rmq::broker {
 
 enum class PollEnd : uint8_t { arrived, timed_out, closed };
 
+// A message that has become visible, for whoever waits: its record is looked at once, and only when a filter
+// asks for it. Both must outlive it.
+class ArrivedMessage {
+ public:
+  ArrivedMessage(const store::Arrival& a, store::MessageStore& store) : arrival(a), store_(store) {}
+  // Null: everything is wanted.
+  bool wanted_by(const store::MessageFilter* f);
+
+  const store::Arrival& arrival;
+
+ private:
+  store::MessageStore& store_;
+  std::string scratch_;  // a record that does not lie in one piece
+  Bytes record_;
+  bool looked_ = false;
+};
+
 class LongPolling {
  public:
   // False: no more may wait now.
@@ -23,8 +41,7 @@ class LongPolling {
   // `filter` (null: everything) decides which arrivals wake; it must outlive the wait.
   Task<PollEnd> wait(Connection& c, std::string_view topic, int32_t queue_id,
                      const store::MessageFilter* filter, int64_t deadline_ns);
-  // Of a message that has become visible; its record is in `store`.
-  void on_arrival(const store::Arrival& a, store::MessageStore& store);
+  void on_arrival(ArrivedMessage& m);
   // Those that wait at that queue look again: something else than a message has come for them.
   void wake(std::string_view topic, int32_t queue_id);
   void wake_all();
@@ -40,13 +57,11 @@ class LongPolling {
     Poll* previous = nullptr;
   };
   using Queues = std::unordered_map<int32_t, Poll*>;  // the first of each list; empty lists are not there
-  struct Arrived;
   void insert(std::string_view topic, int32_t queue_id, Poll& p);
   void remove(std::string_view topic, int32_t queue_id, Poll& p);
 
   TextMap<Queues> topics_;
   uint32_t waiting_ = 0;
-  std::string scratch_;  // a record that does not lie in one piece
 };
 
 }  // namespace rmq::broker

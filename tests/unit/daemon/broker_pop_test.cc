@@ -6,45 +6,6 @@
 namespace rmq::broker {
 namespace {
 
-using Popped = std::vector<PoppedMessage>;
-
-Task<Answer> ask(World& w, PopAsk p) {
-  std::string frame = pop_frame(++w.opaque, p, w.broker.wall_ms());
-  bool sent = co_await w.peer->send(std::move(frame));
-  EXPECT_TRUE(sent);
-  co_return co_await w.peer->next(60);
-}
-Task<Popped> pop(World& w, PopAsk p = {}) {
-  auto a = co_await ask(w, p);
-  EXPECT_TRUE(code_of(a) == 0 || code_of(a) == 210) << remark(a);
-  Popped out;
-  if (code_of(a) == 0) out = popped_of(a);
-  co_return out;
-}
-Task<int32_t> ack(World& w, std::string handle, std::string group = "g", std::string topic = "T") {
-  std::string frame = ack_frame(++w.opaque, group, topic, handle);
-  auto a = co_await w.peer->call(std::move(frame));
-  co_return code_of(a);
-}
-Task<Answer> change(World& w, std::string handle, int64_t invisible_ms) {
-  std::string frame = change_frame(++w.opaque, "g", "T", handle, invisible_ms);
-  co_return co_await w.peer->call(std::move(frame));
-}
-Task<void> send_some(World& w, int n, std::string topic = "T", std::string queue = "0", int from = 0) {
-  for (int i = from; i < from + n; i++) {
-    auto a = co_await w.send(topic, "m" + std::to_string(i), {}, queue);
-    EXPECT_EQ(code_of(a), 0) << remark(a);
-  }
-}
-int64_t committed(World& w, std::string_view topic = "T", std::string_view group = "g", int32_t queue = 0) {
-  return w.broker.offsets.query(group, topic, queue).value_or(-1);
-}
-PopAsk with_invisible(int64_t ms) {
-  PopAsk p;
-  p.invisible_ms = ms;
-  return p;
-}
-
 // ---- one after the other ---------------------------------------------------------------------------------
 
 Task<void> basics(World& w) {
@@ -287,6 +248,52 @@ TEST(BrokerPop, Expressions) {
   simulate({expressions});
 }
 
+std::string with_price(std::string_view price) {
+  std::string props;
+  proto::append_property(props, "price", price);
+  return props;
+}
+
+// A message that waits for one expression is no matter of those who wait for another.
+Task<void> waits_by_expression(World& w) {
+  auto dear = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto cheap = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto first = co_await w.send("T", "0", with_price("0"));
+  EXPECT_EQ(code_of(first), 0) << remark(first);
+  PopAsk p;
+  p.type = "SQL92";
+  p.poll_ms = 20'000;
+  p.expression = "price > 100";
+  bool sent = co_await dear->send(pop_frame(++w.opaque, p, w.broker.wall_ms()));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  p.expression = "price > 10";
+  sent = co_await cheap->send(pop_frame(++w.opaque, p, w.broker.wall_ms()));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  EXPECT_EQ(w.broker.pop.polling.waiting(), 2u);
+  for (std::string_view price : {"1", "2"}) {
+    auto a = co_await w.send("T", price, with_price(price));
+    EXPECT_EQ(code_of(a), 0) << remark(a);
+  }
+  co_await sleep_for(ns_per_s);
+  EXPECT_EQ(committed(w), 1) << "nobody was woken for what nobody wants";
+  auto a = co_await w.send("T", "20", with_price("20"));
+  a = co_await cheap->next(1);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  if (code_of(a) == 0) EXPECT_EQ(bodies_of(popped_of(a)), "20");
+  EXPECT_EQ(w.broker.pop.polling.waiting(), 1u) << "the one who came first waits still";
+  a = co_await w.send("T", "200", with_price("200"));
+  a = co_await dear->next(1);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  if (code_of(a) == 0) EXPECT_EQ(bodies_of(popped_of(a)), "200");
+  co_await dear->close();
+  co_await cheap->close();
+}
+TEST(BrokerPop, WaitsByExpression) {
+  simulate({waits_by_expression});
+}
+
 Task<void> queues(World& w) {
   for (std::string_view q : {"0", "1", "2", "3"}) co_await send_some(w, 2, "T", std::string(q));
   PopAsk p;
@@ -397,6 +404,34 @@ Task<void> notices(World& w) {
 }
 TEST(BrokerPop, Notification) {
   simulate({notices});
+}
+
+Task<void> notices_by_expression(World& w) {
+  auto first = co_await w.send("T", "0", with_price("50"));
+  Popped got = co_await pop(w);
+  EXPECT_EQ(bodies_of(got), "0");
+  const std::string born = std::to_string(w.broker.wall_ms());
+  const sim::Ext wanted({"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "-1"}, {"pollTime", "20000"},
+                        {"bornTime", born}, {"order", "false"}, {"expType", "SQL92"}, {"exp", "price > 10"});
+  auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  bool sent =
+      co_await one->send(sim::request_frame(static_cast<int32_t>(RequestCode::NOTIFICATION), 1, wanted));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  auto a = co_await w.send("T", "5", with_price("5"));
+  a = co_await one->next(1);
+  EXPECT_EQ(a, nullptr) << "no message that it wants";
+  a = co_await w.send("T", "20", with_price("20"));
+  a = co_await one->next(1);
+  EXPECT_EQ(ext(a, "hasMsg"), "true");
+  const sim::Ext bad({"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "-1"}, {"pollTime", "0"},
+                     {"bornTime", born}, {"expType", "SQL92"}, {"exp", "price >"});
+  a = co_await w.call(RequestCode::NOTIFICATION, bad);
+  EXPECT_EQ(code_of(a), 23) << remark(a);
+  co_await one->close();
+}
+TEST(BrokerPop, NotificationByExpression) {
+  simulate({notices_by_expression});
 }
 
 Task<void> batches(World& w) {
@@ -593,47 +628,6 @@ TEST(BrokerPop, AFileOfAnotherBrokerCounts) {
   loop.run(lives(network, disk));
 }
 
-Task<void> revive_log(World& w, std::string tag, std::string body) {
-  std::string properties;
-  proto::append_property(properties, "TAGS", tag);
-  store::MessageIn m;
-  m.topic = "rmq_sys_REVIVE_LOG_DefaultCluster";
-  m.queue_id = 3;
-  m.store_host = w.broker.store_host;
-  m.body = as_bytes(body);
-  m.properties = properties;
-  auto put = co_await w.store->put(m);
-  EXPECT_EQ(put.status, store::PutMessageStatus::PUT_OK);
-}
-
-// A Java broker gave out four messages, committed the offset behind them, and left its directory to us.
-Task<void> taken_over(World& w) {
-  co_await send_some(w, 4);
-  w.broker.groups.find_or_create("g", w.broker.wall_ms());
-  w.broker.offsets.commit("g", "T", 0, 4);
-  const std::string popped = std::to_string(w.broker.wall_ms() - 4000);
-  co_await revive_log(w, "ck",
-                      R"({"bm":8,"bn":"b","c":"g","d":[0,1,2,3],"it":5000,"n":4,"pt":)" + popped +
-                          R"(,"q":0,"ro":0,"rp":null,"so":0,"t":"T"})");
-  co_await revive_log(w, "ck", "no JSON");
-  co_await revive_log(w, "ack", R"({"ao":1,"bn":"b","c":"g","pt":)" + popped + R"(,"q":0,"so":0,"t":"T"})");
-  co_await sleep_for(1500 * ns_per_ms);
-  EXPECT_EQ(committed(w), 0) << "what was not acknowledged is not passed";
-  co_await sleep_for(6 * ns_per_s);
-  Popped got = co_await pop(w);
-  EXPECT_EQ(bodies_of(got), "m0,m2") << "the fourth was in the bit map";
-  EXPECT_EQ(committed(w), 4);
-  EXPECT_EQ(committed(w, "rmq_sys_REVIVE_LOG_DefaultCluster", "CID_RMQ_SYS_REVIVE_GROUP", 3), 2)
-      << "as RocketMQ counts";
-}
-Task<void> not_taken_twice(World& w) {
-  co_await sleep_for(6 * ns_per_s);
-  EXPECT_EQ(w.store->max_offset("%RETRY%g_T", 0), 2);
-}
-TEST(BrokerPop, WhatJavaLeftOutstandingComesAgain) {
-  simulate({taken_over, not_taken_twice});
-}
-
 Task<void> resets(World& w) {
   co_await send_some(w, 4);
   Popped got = co_await pop(w);
@@ -674,6 +668,10 @@ Task<void> shown(World& w) {
   EXPECT_TRUE(body_text(a).find(R"("brokerOffset":5,"consumerOffset":1)") != std::string::npos)
       << body_text(a);
   EXPECT_TRUE(body_text(a).find(R"("pullOffset":3)") != std::string::npos) << body_text(a);
+  a = co_await w.call(RequestCode::POP_ROLLBACK, {});
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_EQ(committed(w), 1) << "an older broker begins at what is not acknowledged";
+  EXPECT_EQ(w.broker.pop.table.outstanding(), 2u) << "and this one goes on";
 }
 TEST(BrokerPop, WhatOperatorsSee) {
   simulate({shown});

@@ -138,4 +138,46 @@ inline std::string changed_handle(std::string_view before, const Answer& a) {
          std::to_string(h->queue_id) + " " + std::to_string(*h->offset);
 }
 
+// ---- in a simulated world --------------------------------------------------------------------------------
+
+using Popped = std::vector<PoppedMessage>;
+
+inline Task<Answer> ask(World& w, PopAsk p) {
+  std::string frame = pop_frame(++w.opaque, p, w.broker.wall_ms());
+  bool sent = co_await w.peer->send(std::move(frame));
+  EXPECT_TRUE(sent);
+  co_return co_await w.peer->next(60);
+}
+inline Task<Popped> pop(World& w, PopAsk p = {}) {
+  auto a = co_await ask(w, p);
+  EXPECT_TRUE(code_of(a) == 0 || code_of(a) == 210) << remark(a);
+  Popped out;
+  if (code_of(a) == 0) out = popped_of(a);
+  co_return out;
+}
+inline Task<int32_t> ack(World& w, std::string handle, std::string group = "g", std::string topic = "T") {
+  std::string frame = ack_frame(++w.opaque, group, topic, handle);
+  auto a = co_await w.peer->call(std::move(frame));
+  co_return code_of(a);
+}
+inline Task<Answer> change(World& w, std::string handle, int64_t invisible_ms) {
+  std::string frame = change_frame(++w.opaque, "g", "T", handle, invisible_ms);
+  co_return co_await w.peer->call(std::move(frame));
+}
+inline Task<void> send_some(World& w, int n, std::string topic = "T", std::string queue = "0", int from = 0) {
+  for (int i = from; i < from + n; i++) {
+    auto a = co_await w.send(topic, "m" + std::to_string(i), {}, queue);
+    EXPECT_EQ(code_of(a), 0) << remark(a);
+  }
+}
+inline int64_t committed(World& w, std::string_view topic = "T", std::string_view group = "g",
+                         int32_t queue = 0) {
+  return w.broker.offsets.query(group, topic, queue).value_or(-1);
+}
+inline PopAsk with_invisible(int64_t ms) {
+  PopAsk p;
+  p.invisible_ms = ms;
+  return p;
+}
+
 }  // namespace rmq::broker

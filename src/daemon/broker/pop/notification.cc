@@ -6,6 +6,7 @@
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/pop/pop_handle.h"
 #include "daemon/broker/pop/pop_requests.h"
+#include "daemon/broker/subscription_filter.h"
 #include "proto/codes.h"
 
 namespace rmq::broker {
@@ -56,6 +57,9 @@ Task<void> notification(Broker& b, Request& r, proto::NotificationRequestHeader 
         fmt::format("the broker[{}] peeking message is forbidden", b.config.brokerIP1));
   if (auto wrong = refusal_of_pop(b, r, h.topic, h.consumer_group, h.queue_id))
     co_return r.answer<proto::Notification>(wrong->code, {}, wrong->remark);
+  auto filter = filter_of_request(b, h.topic, h.exp.value_or(std::string_view{}),
+                                  h.exp_type.value_or(std::string_view{}));
+  if (!filter) co_return r.answer<proto::Notification>(filter.error().code, {}, filter.error().remark);
   const int64_t deadline_ns = poll_deadline_ns(b, h.born_time, h.poll_time, b.wall_ms());
   for (;;) {
     b.look_at_clock();
@@ -70,7 +74,7 @@ Task<void> notification(Broker& b, Request& r, proto::NotificationRequestHeader 
     if (free_ms != INT64_MAX)
       wake_ns = std::min(wake_ns, b.now_ns() + (free_ms - b.due_clock.wall_ms()) * ns_per_ms);
     PollEnd end = co_await b.pop.notifications.wait(r.connection(), h.topic, h.consumer_group, h.queue_id,
-                                                    nullptr, wake_ns);
+                                                    filter->wanted(), wake_ns);
     if (end == PollEnd::closed) co_return;
   }
 }

@@ -52,10 +52,10 @@ uint32_t PopPolling::waiting_for(std::string_view topic, std::string_view group,
   return n;
 }
 
-void PopPolling::wake(List& l, int32_t queue_id, const int64_t* tags_code) {
+void PopPolling::wake(List& l, int32_t queue_id, ArrivedMessage* m) {
   for (Poll* p = l.first; p != nullptr; p = p->next) {
     if (p->queue_id >= 0 && queue_id >= 0 && p->queue_id != queue_id) continue;
-    if (tags_code != nullptr && p->filter != nullptr && !p->filter->matches_tags_code(*tags_code)) continue;
+    if (m != nullptr && !m->wanted_by(p->filter)) continue;
     p->arrived = true;
     remove(l, *p);
     p->wake.set();
@@ -63,11 +63,11 @@ void PopPolling::wake(List& l, int32_t queue_id, const int64_t* tags_code) {
   }
 }
 
-void PopPolling::on_arrival(const store::Arrival& a) {
+void PopPolling::on_arrival(ArrivedMessage& m) {
   if (waiting_ == 0) return;
-  auto t = topics_.find(a.topic);
+  auto t = topics_.find(m.arrival.topic);
   if (t == topics_.end()) return;
-  for (auto& [group, list] : t->second) wake(list, a.queue_id, &a.tags_code);
+  for (auto& [group, list] : t->second) wake(list, m.arrival.queue_id, &m);
 }
 
 void PopPolling::wake_one(std::string_view topic, std::string_view group, int32_t queue_id) {

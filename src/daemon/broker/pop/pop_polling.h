@@ -24,7 +24,7 @@ class PopPolling {
   // How many wait for exactly that queue, or for any with -1.
   uint32_t waiting_for(std::string_view topic, std::string_view group, int32_t queue_id) const;
 
-  void on_arrival(const store::Arrival& a);
+  void on_arrival(ArrivedMessage& m);
   // There may be something in that queue for one of the group, -1: in any.
   void wake_one(std::string_view topic, std::string_view group, int32_t queue_id);
   // All of the group that wait for the topic look again.
@@ -49,7 +49,8 @@ class PopPolling {
   List& list_of(std::string_view topic, std::string_view group);
   static void insert(List& l, Poll& p);
   static void remove(List& l, Poll& p);
-  static void wake(List& l, int32_t queue_id, const int64_t* tags_code);
+  // `m` null: whoever waits for the queue.
+  static void wake(List& l, int32_t queue_id, ArrivedMessage* m);
 
   TextMap<Groups> topics_;
   uint32_t waiting_ = 0;

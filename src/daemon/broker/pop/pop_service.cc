@@ -64,9 +64,9 @@ void PopService::stop() {
   notifications.wake_all();
 }
 
-void PopService::on_arrival(const store::Arrival& a) {
-  polling.on_arrival(a);
-  notifications.on_arrival(a);
+void PopService::on_arrival(ArrivedMessage& m) {
+  polling.on_arrival(m);
+  notifications.on_arrival(m);
 }
 
 bool PopService::is_full() const {

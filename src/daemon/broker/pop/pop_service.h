@@ -23,7 +23,7 @@ class PopService {
 
   void start(Scope& scope);
   void stop();
-  void on_arrival(const store::Arrival& a);
+  void on_arrival(ArrivedMessage& m);
 
   // The queue's state; made when it is not there: at the group's consumer offset, or where `init_mode` says
   // (0: the first message, else the newest; RocketMQ's ConsumeInitMode).
