@@ -1,6 +1,7 @@
 #include "proto/bodies_pop.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/base64.h"
 #include "proto/json_read.h"
@@ -65,6 +66,52 @@ Result<ReviveLogRecord> ReviveLogRecord::parse(std::string_view json) {
     member(v, "aol", "ackOffsetList").read(r.acknowledged);
     if (Value one = member(v, "ao", "ackOffset"); one.present() && r.acknowledged.empty())
       one.read(r.acknowledged.emplace_back());
+  });
+}
+
+namespace {
+
+template <class T>
+bool number_of(std::string_view text, T& out) {
+  auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return ec == std::errc() && end == text.data() + text.size();
+}
+
+template <class T>
+void read_by_offset(Value v, std::map<int64_t, T>& out) {
+  v.members([&](std::string_view key, Value e) {
+    int64_t offset = 0;
+    if (number_of(key, offset)) e.read(out[offset]);
+  });
+}
+
+void read_order(Value v, ConsumerOrderInfo& o) {
+  v["popTime"].read(o.pop_time_ms);
+  v["i"].read(o.invisible_time_ms);
+  v["o"].read(o.offsets);  // the first, and how far the others lie behind it
+  for (size_t i = 1; i < o.offsets.size(); i++) o.offsets[i] += o.offsets[0];
+  read_by_offset(v["ot"], o.next_visible_ms);
+  read_by_offset(v["oc"], o.consumed);
+  v["cm"].read(o.acknowledged);
+  v["a"].read(o.attempt_id);
+}
+
+}  // namespace
+
+Result<std::vector<ConsumerOrderInfo>> ConsumerOrderInfo::parse_table(std::string_view json) {
+  return read_body<std::vector<ConsumerOrderInfo>>(json, [](Value v, std::vector<ConsumerOrderInfo>& all) {
+    v["table"].members([&](std::string_view key, Value queues) {
+      const size_t at = key.find('@');
+      if (at == std::string_view::npos) return;
+      queues.members([&](std::string_view queue, Value entry) {
+        ConsumerOrderInfo o;
+        if (!number_of(queue, o.queue_id) || o.queue_id < 0) return;
+        o.topic = key.substr(0, at);
+        o.consumer_group = key.substr(at + 1);
+        read_order(entry, o);
+        all.push_back(std::move(o));
+      });
+    });
   });
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,20 @@ struct ReviveLogRecord {
   std::vector<int64_t> differences;   // of their offsets and the start; empty: 0, 1, 2, …
   std::vector<int64_t> acknowledged;  // offsets
   static Result<ReviveLogRecord> parse(std::string_view json);
+};
+
+// What RocketMQ gave out last of a queue, in order: an entry of its consumerOrderInfo.json (storage.md 16.4).
+struct ConsumerOrderInfo {
+  std::string topic, consumer_group, attempt_id;
+  int32_t queue_id = 0;
+  int64_t pop_time_ms = 0;
+  int64_t invisible_time_ms = 0;
+  std::vector<int64_t> offsets;
+  std::map<int64_t, int64_t> next_visible_ms;  // by offset, where it is another time
+  std::map<int64_t, int32_t> consumed;         // by offset: how often it was popped before
+  int64_t acknowledged = 0;                    // bit i: offsets[i]
+  // All entries of the file that can be read.
+  static Result<std::vector<ConsumerOrderInfo>> parse_table(std::string_view json);
 };
 
 }  // namespace rmq::proto

@@ -90,6 +90,8 @@ std::optional<TimerTag> timer_tag_of(const proto::RecordView& r) {
 int64_t unit_tags_code(const proto::RecordView& r, std::span<const int64_t> delay_level_ms) {
   if (r.topic == timer_topic) {
     auto tag = timer_tag_of(r);
+    auto real = r.property(proto::prop::REAL_TOPIC);
+    if (real && real->starts_with(revive_log_prefix)) return r.tags_code();  // it is to be looked at
     return tag ? encode_timer_tag(*tag) : r.tags_code();
   }
   if (r.topic != schedule_topic || delay_level_ms.empty()) return r.tags_code();

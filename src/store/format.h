@@ -47,6 +47,8 @@ inline bool is_blank(const QueueUnit& u) {
 
 inline constexpr std::string_view schedule_topic = "SCHEDULE_TOPIC_XXXX";
 inline constexpr std::string_view timer_topic = "rmq_sys_wheel_timer";
+// RocketMQ's topics of what was popped, whose messages go through the timer.
+inline constexpr std::string_view revive_log_prefix = "rmq_sys_REVIVE_LOG_";
 
 // A unit of the timer topic has as its tags code the time to deliver, times four, and what it is; RocketMQ
 // puts the hash of TAGS there and does not look at it.

@@ -10,6 +10,7 @@ import subprocess
 import time
 import zlib
 
+import pops as pop
 import remoting as r
 from harness import ROOT, Unusable, command, free_ports, registered, wait_until
 
@@ -418,6 +419,94 @@ def transactions(d):
     yield 'and_back'
 
 
+INVISIBLE_MS = 60000
+
+
+class Pops:
+    """Messages of one topic and group by number; which were acknowledged, and how often each has come."""
+
+    def __init__(self):
+        self.sent, self.acknowledged, self.came = 0, set(), {}
+
+    def send(self, client, n):
+        for _ in range(n):
+            r.send(client, 'Popped', self.sent % 2, b'%d' % self.sent)
+            self.sent += 1
+
+    def take(self, client, invisible_ms, quiet_s, what):
+        """What is popped until nothing more comes: none of it was acknowledged, none comes twice."""
+        got = pop.pop_all(client, 'Popped', 'poppers', invisible_ms, quiet_s)
+        numbers = [int(m.body) for m in got]
+        expect(len(set(numbers)) == len(numbers), '%s: twice: %s' % (what, sorted(numbers)))
+        late = self.acknowledged & set(numbers)
+        expect(not late, '%s: acknowledged before: %s' % (what, sorted(late)))
+        for n in numbers:
+            self.came[n] = self.came.get(n, 0) + 1
+        return dict(zip(numbers, got))
+
+    def ack(self, client, got, numbers):
+        for n in numbers:
+            pop.ack(client, got[n])
+            self.acknowledged.add(n)
+
+
+def pops(d, end):
+    """What RocketMQ gave out and was not acknowledged is rmqd's to go on with, by the handles that clients
+    have: what they acknowledge never comes again, all else does when its time is up. On the way back nothing
+    is lost."""
+    s = Pops()
+    d.start('reference')
+    d.client.call(r.UPDATE_TOPIC, dict(topic='Popped', defaultTopic='TBW102', readQueueNums=2,
+                                       writeQueueNums=2, perm=6, topicFilterType='SINGLE_TAG',
+                                       topicSysFlag=0, order='false'))
+    d.client.call(r.UPDATE_GROUP, body=json.dumps(dict(groupName='poppers', consumeEnable=True)).encode())
+    s.send(d.client, 40)
+    began = time.time()
+    first = s.take(d.client, INVISIBLE_MS, 2, 'RocketMQ')
+    expect(len(first) == 40, 'RocketMQ gave %d of 40' % len(first))
+    s.ack(d.client, first, range(0, 10))
+    s.send(d.client, 10)
+    time.sleep(12 if end == 'kill' else 0)      # the first time that RocketMQ writes offsets is after 10 s
+    d.end(end)
+    check_store(d.store)
+
+    d.start('rmqd')
+    s.ack(d.client, first, range(10, 20))
+    expect(time.time() - began < INVISIBLE_MS / 1000 - 5, 'the machine is too slow for this test')
+    fresh = s.take(d.client, 3600000, 1, 'rmqd at once')
+    expect(sorted(fresh) == list(range(40, 50)), 'rmqd gave out at once: %s' % sorted(fresh))
+    yield 'handles_of_rocketmq_count_at_rmqd'
+    time.sleep(max(0, began + INVISIBLE_MS / 1000 + 2 - time.time()))
+    again = s.take(d.client, 3600000, 4, 'rmqd after the invisible time')
+    expect(sorted(again) == list(range(20, 40)), 'came again: %s' % sorted(again))
+    expect(all(m.reconsume == 1 for m in again.values()), 'they are not counted')
+    yield 'what_nobody_acknowledged_comes_again'
+
+    s.ack(d.client, again, range(20, 30))
+    s.ack(d.client, fresh, range(45, 50))
+    d.end('stop')
+    check_store(d.store)
+    d.start('reference')
+    # RocketMQ gives out from the first that was not acknowledged, and so some twice; but all.
+    left, seen = set(range(30, 45)), set()
+    until = time.time() + 60
+    while not left <= seen and time.time() < until:
+        for m in pop.pop_all(d.client, 'Popped', 'poppers', 8000, 1):
+            seen.add(int(m.body))
+            pop.ack(d.client, m)
+    expect(left <= seen, 'lost on the way back: %s' % sorted(left - seen))
+    expect(not seen & set(range(20)), 'came again from RocketMQ: %s' % sorted(seen & set(range(20))))
+    yield 'rocketmq_gives_the_rest'
+    time.sleep(2.5)
+    d.end('stop')
+    d.start('rmqd')
+    late = pop.pop_all(d.client, 'Popped', 'poppers', 60000, 10)
+    expect(not late, 'acknowledged, and came: %s' % [m.body for m in late])
+    d.end('stop')
+    check_store(d.store)
+    yield 'nothing_is_left'
+
+
 def rocksdb(d):
     """A store with its queues and configuration in RocksDB is refused, and stays as it is."""
     global FILES
@@ -482,4 +571,6 @@ def directories(place):
         yield from scenario(place, '%s_crc' % version, lambda d: round_trip(d, writer, 'kill'), crc=True)
     yield from scenario(place, 'timers', timers)
     yield from scenario(place, 'transactions', transactions)
+    for end in ('stop', 'kill'):
+        yield from scenario(place, 'pops_' + end, lambda d: pops(d, end))
     yield from scenario(place, 'rocksdb', rocksdb)

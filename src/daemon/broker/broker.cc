@@ -101,6 +101,7 @@ Task<Result<void>> Broker::load() {
   CO_TRY(co_await groups.load());
   CO_TRY(co_await pop.table.load());  // before the offsets, which it follows
   CO_TRY(co_await offsets.load());
+  co_await pop.load();
   // Heartbeats bring again what is lost here.
   auto filters_loaded = co_await filters.load();
   if (!filters_loaded)

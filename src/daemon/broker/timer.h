@@ -63,6 +63,15 @@ class TimerService : public DeliveryProgress {
   // Whether the recall with that queue offset came in time.
   bool holds_recall(int64_t deliver_ms, int64_t offset) const;
 
+  // Messages for RocketMQ's revive log are not delivered but wait for pop/java_pops.h, who takes them out:
+  // those that came since the last call, by queue offset. After `scanned` all that were there at the start
+  // are among them.
+  std::vector<int64_t> take_for_pops();
+  Event scanned;
+  // They are done, without a copy, and that is on stable storage. False: it could not be written.
+  Task<bool> drop(std::vector<int64_t> offsets);
+  bool is_done(int64_t offset) const { return done_.contains(offset); }
+
   // Physical offset of the oldest message that is not done; INT64_MAX: all are.
   Task<int64_t> needed_from() const;
 
@@ -124,7 +133,7 @@ class TimerService : public DeliveryProgress {
   Task<bool> scan();
   Task<Result<void>> scan_some(int64_t& at, int64_t end, int64_t from_ms);
   Task<Result<void>> scan_records(std::vector<DueMessage>& due);
-  void scanned(const DueMessage& d);
+  void look_at(const DueMessage& d);
   Task<void> look_at_unknown();
   Task<bool> deliver_due();
   Task<Result<void>> take_due(std::vector<DueMessage>& due, std::vector<PendingTimer>& taken);
@@ -155,6 +164,7 @@ class TimerService : public DeliveryProgress {
   std::map<int64_t, Recalls> recalls_;  // by time to deliver
   std::vector<int64_t> recalls_over_;   // of the batch that is on its way
   std::vector<int64_t> unknown_;        // offsets of messages that came without a tag
+  std::vector<int64_t> for_pops_;       // of the revive log
 
   QueueBases bases_;
   int64_t arriving_ = 0;

@@ -54,7 +54,7 @@ void set_if_room(std::string& properties, std::string_view name, const std::stri
 // ---- reading what is pending -------------------------------------------------------------------------
 
 // A message whose unit does not say what it is: RocketMQ's, or one that somebody sent to the topic itself.
-void TimerService::scanned(const DueMessage& d) {
+void TimerService::look_at(const DueMessage& d) {
   if (d.extent.bytes().empty()) return done_.add(d.offset);
   auto tag = store::timer_tag_of(d.record);
   if (!tag) return done_.add(d.offset);
@@ -69,13 +69,14 @@ void TimerService::scanned(const DueMessage& d) {
       it->second = {d.offset, times};
     }
   }
+  if (real && real->starts_with(store::revive_log_prefix)) return for_pops_.push_back(d.offset);
   if (tag->kind == TimerKind::recall && !scanned_) recalls_[tag->deliver_ms].offsets.push_back(d.offset);
   insert(*tag, d.offset);
 }
 
 Task<Result<void>> TimerService::scan_records(std::vector<DueMessage>& due) {
   CO_TRY(co_await read_due(broker_.store, due));
-  for (const DueMessage& d : due) scanned(d);
+  for (const DueMessage& d : due) look_at(d);
   due.clear();
   co_return Result<void>{};
 }
@@ -134,6 +135,7 @@ Task<bool> TimerService::scan() {
   }
   if (!scanned_ && java_new_) dirty_ = true;
   scanned_ = true;
+  scanned.set();
   java_new_ = false;
   java_rolls_.clear();
   co_return true;
@@ -150,6 +152,7 @@ void TimerService::start(Scope& scope) {
 }
 
 void TimerService::stop() {
+  scanned.notify();
   wake_.set();
   count_wake_.set();
   counted_.set();
@@ -187,6 +190,30 @@ Task<void> TimerService::look_at_unknown() {
   }
   auto read = co_await scan_records(due);
   if (!read) rescan_ = true;
+}
+
+std::vector<int64_t> TimerService::take_for_pops() {
+  return std::exchange(for_pops_, {});
+}
+
+Task<bool> TimerService::drop(std::vector<int64_t> offsets) {
+  co_await delivery_.turn().acquire();
+  DeliveryMarker marker;
+  marker.dropped = std::move(offsets);
+  Delivery::Put put = co_await delivery_.put(marker, {});
+  if (put.done) {
+    for (int64_t offset : marker.dropped) {
+      if (counting_ && offset < counted_to_ && !done_.contains(offset))
+        count(std::string(proto::names::revive_log_prefix) + broker_.config.brokerClusterName, -1);
+      done_.add(offset);
+    }
+    marker_ = put.marker + 1;
+    dirty_ = true;
+  }
+  delivery_.turn().release();
+  if (!put.done) co_return false;
+  bool safe = co_await flushed_so_far(broker_.store);
+  co_return safe;
 }
 
 // Takes from the heap what is due, up to a batch. `taken`: what to give back when it fails.

@@ -70,7 +70,10 @@ Task<void> ack_message(Broker& b, Request& r, proto::AckMessageRequestHeader h) 
     co_return r.reply(wrong->code, wrong->remark);
   auto handle = PopHandle::parse(h.extra_info);
   if (!handle) co_return r.reply(ResponseCode::MESSAGE_ILLEGAL, handle.error().where);
-  if (QueuePointer q = b.pop.table.find(h.consumer_group, h.topic, h.queue_id)) {
+  const PopCheckpoint::Key key{handle->start_offset, handle->pop_time_ms};
+  QueuePointer q =
+      co_await b.pop.queue_of_handle(std::string(h.consumer_group), std::string(h.topic), h.queue_id, key);
+  if (q) {
     if (handle->in_order()) {
       const int64_t next = q->next;
       if (!acknowledge_in_order(b, *q, h.offset, handle->pop_time_ms))
@@ -79,7 +82,7 @@ Task<void> ack_message(Broker& b, Request& r, proto::AckMessageRequestHeader h) 
             fmt::format("offset is illegal, key:{}@{}@{}, old:{}, commit:{}, {}", h.topic, h.consumer_group,
                         h.queue_id, next, h.offset, r.connection().peer_text()));
     } else {
-      acknowledge(b, *q, {handle->start_offset, handle->pop_time_ms}, h.offset);
+      acknowledge(b, *q, key, h.offset);
     }
   }
   // Also when it came before and was not kept yet.
@@ -93,27 +96,27 @@ Task<void> ack_message(Broker& b, Request& r, proto::AckMessageRequestHeader h) 
 namespace {
 
 // False: some of them are none of the messages that were popped last, in order.
-bool acknowledge_batch(Broker& b, const proto::BatchAck& a) {
+Task<bool> acknowledge_batch(Broker& b, const proto::BatchAck& a) {
   auto topic = topic_of_mark(a.retry, a.consumer_group, a.topic);
-  if (!topic) return true;
-  QueuePointer q = b.pop.table.find(a.consumer_group, *topic, a.queue_id);
-  if (!q) return true;
+  if (!topic) co_return true;
+  const PopCheckpoint::Key key{a.start_offset, a.pop_time_ms};
+  QueuePointer q = co_await b.pop.queue_of_handle(a.consumer_group, *topic, a.queue_id, key);
+  if (!q) co_return true;
   auto is_set = [&a](size_t i) { return i / 8 < a.bits.size() && (a.bits[i / 8] >> (i % 8) & 1) != 0; };
   if (a.revive_queue_id == pop_order_revive_queue) {
     bool good = true;
     for (size_t i = 0; i < std::min(a.bits.size() * 8, in_order_places_max); i++)
       if (is_set(i))
         good = acknowledge_in_order(b, *q, a.start_offset + static_cast<int64_t>(i), a.pop_time_ms) && good;
-    return good;
+    co_return good;
   }
-  const PopCheckpoint::Key key{a.start_offset, a.pop_time_ms};
   const auto c = q->checkpoints.find(key);
-  if (c == q->checkpoints.end()) return true;
+  if (c == q->checkpoints.end()) co_return true;
   uint32_t bits = 0;
   for (size_t i = 0; i < c->second.count; i++)
     if (is_set(c->second.place(i))) bits |= 1u << i;
   b.pop.table.acknowledge(*q, key, bits);
-  return true;
+  co_return true;
 }
 
 }  // namespace
@@ -124,7 +127,10 @@ Task<void> batch_ack_message(Broker& b, Request& r, proto::EmptyHeader) {
     co_return r.reply(ResponseCode::NO_MESSAGE,
                       body ? "there is nothing to acknowledge" : body.error().where);
   bool good = true;
-  for (const proto::BatchAck& a : body->acks) good = acknowledge_batch(b, a) && good;
+  for (const proto::BatchAck& a : body->acks) {
+    bool known = co_await acknowledge_batch(b, a);
+    good = good && known;
+  }
   auto kept = co_await b.pop.table.kept(b.pop.table.last_change());
   if (!kept) co_return refuse_unkept_pops(r, kept.error());
   if (!good)
@@ -180,7 +186,9 @@ Task<void> change_message_invisibletime(Broker& b, Request& r, proto::ChangeInvi
   b.look_at_clock();
   const int64_t invisible_ms = std::clamp<int64_t>(h.invisible_time, 0, longest_invisible_ms);
   proto::ChangeInvisibleTimeResponseHeader answer;
-  QueuePointer q = b.pop.table.find(h.consumer_group, h.topic, h.queue_id);
+  const PopCheckpoint::Key key{handle->start_offset, handle->pop_time_ms};
+  QueuePointer q =
+      co_await b.pop.queue_of_handle(std::string(h.consumer_group), std::string(h.topic), h.queue_id, key);
   bool found = q != nullptr;
   if (q && handle->in_order())
     change_in_order(b, *q, h, *handle, invisible_ms, answer);

@@ -31,6 +31,7 @@ constexpr int32_t read_write = proto::perm::read | proto::perm::write;
 
 Task<void> PopService::run() {
   co_await finish_interrupted();
+  co_await java_.taken.wait();
   while (!stopping_) {
     settle_placed();
     broker_.look_at_clock();

@@ -69,6 +69,14 @@ void PopService::on_arrival(ArrivedMessage& m) {
   notifications.on_arrival(m);
 }
 
+Task<PopTable::QueuePointer> PopService::queue_of_handle(std::string group, std::string topic,
+                                                         int32_t queue_id, PopCheckpoint::Key key) {
+  PopTable::QueuePointer q = table.find(group, topic, queue_id);
+  if (java_.taken.is_set() || (q && q->checkpoints.contains(key))) co_return q;
+  co_await java_.taken.wait();
+  co_return table.find(group, topic, queue_id);
+}
+
 bool PopService::is_full() const {
   const auto most = static_cast<size_t>(broker_.config.memoryLimit) / 16 / limits::pop_checkpoint_bytes;
   return table.checkpoints() >= std::max(most, limits::pop_checkpoints_min);

@@ -21,6 +21,8 @@ class PopService {
  public:
   PopService(Broker& broker, Disk& disk, std::string path, Durability durability, OffsetManager& offsets);
 
+  // What RocketMQ's broker left in a file. After the offsets.
+  Task<void> load() { return java_.load(); }
   void start(Scope& scope);
   void stop();
   void on_arrival(ArrivedMessage& m);
@@ -29,6 +31,10 @@ class PopService {
   // (0: the first message, else the newest; RocketMQ's ConsumeInitMode).
   Task<PopTable::QueuePointer> open(std::string group, std::string topic, int32_t queue_id,
                                     int32_t init_mode);
+  // The checkpoint of a handle; null: there is none. A RocketMQ broker may have given the handle before rmqd
+  // took its directory over: then it resolves when that is known.
+  Task<PopTable::QueuePointer> queue_of_handle(std::string group, std::string topic, int32_t queue_id,
+                                               PopCheckpoint::Key key);
   // Where the next pop of the queue reads, without making anything.
   int64_t next_offset(std::string_view group, std::string_view topic, int32_t queue_id) const;
   // As many checkpoints are there as memory allows: no more messages are given out now.
