@@ -1,5 +1,6 @@
 // POP on a machine that crashes, at every write of a small workload and at random: while a message is leased
-// to one client nobody else gets it, what was acknowledged never comes again, what was not always does.
+// to one client nobody else gets it, what was acknowledged (alone or in a batch) never comes again, what was
+// not always does; and popped in order, none comes before an earlier one of its queue is acknowledged.
 // Client and broker speak over the simulated network; what the client was told counts, nothing else.
 #include <set>
 
@@ -27,6 +28,7 @@ struct Life : LifePlan {
   int64_t last_ms = 6000;
   bool final = false;  // everything that comes is acknowledged, and everything must come
   bool exact = true;   // SYNC_FLUSH: leases and acknowledgements survive a crash
+  bool order = false;
 };
 
 // Times are of the wall clock, which goes on from life to life.
@@ -85,6 +87,20 @@ Message* received(Run& r, const PoppedMessage& p, int64_t leased_until_ms) {
   return &m;
 }
 
+// In order: those of its queue that were sent before are acknowledged, or come before it in the same answer.
+void look_at_order(Run& r, const std::vector<PoppedMessage>& got) {
+  std::set<size_t> here;
+  for (const PoppedMessage& p : got) {
+    const size_t id = std::strtoull(p.body.c_str(), nullptr, 10);
+    for (size_t before = id % 2; before < id && id < r.model.messages.size(); before += 2) {
+      const Message& m = r.model.messages[before];
+      if (m.sent && !m.acknowledged && !m.perhaps && !here.contains(before))
+        r.model.error("message " + p.body + " came before " + std::to_string(before));
+    }
+    here.insert(id);
+  }
+}
+
 Task<void> acknowledge(Run& r, Peer& peer, const PoppedMessage& p, Message& m) {
   const int64_t leased_until_ms = m.leased_until_ms;
   m.perhaps = true;
@@ -95,12 +111,56 @@ Task<void> acknowledge(Run& r, Peer& peer, const PoppedMessage& p, Message& m) {
   m.acknowledged = true;
 }
 
+using Got = std::vector<std::pair<PoppedMessage, Message*>>;
+
+// All of an answer by one BATCH_ACK_MESSAGE.
+std::string batch_of(const Got& got) {
+  std::map<std::string, std::vector<uint8_t>> bits;  // by all that names a checkpoint
+  for (const auto& [p, m] : got) {
+    auto h = PopHandle::parse(p.handle);
+    check(h.has_value());
+    std::vector<uint8_t>& b =
+        bits[R"({"c":"g","t":"T","r":")" + std::string(1, h->mark) + R"(","so":)" +
+             std::to_string(h->start_offset) + R"(,"q":)" + std::to_string(h->queue_id) + R"(,"rq":)" +
+             std::to_string(h->revive_queue) + R"(,"pt":)" + std::to_string(h->pop_time_ms) + R"(,"it":)" +
+             std::to_string(h->invisible_ms) + R"(,"b":[)"];
+    const auto at = static_cast<size_t>(h->offset.value_or(0) - h->start_offset);
+    if (b.size() <= at / 8) b.resize(at / 8 + 1);
+    b[at / 8] = static_cast<uint8_t>(b[at / 8] | 1u << (at % 8));
+  }
+  std::string body;
+  for (const auto& [head, bytes] : bits) {
+    body += (body.empty() ? "" : ",") + head;
+    for (size_t i = 0; i < bytes.size(); i++)
+      body += (i == 0 ? "" : ",") + std::to_string(static_cast<int8_t>(bytes[i]));
+    body += "]}";
+  }
+  return R"({"brokerName":"b","acks":[)" + body + "]}";
+}
+
+Task<void> acknowledge_all(Run& r, Peer& peer, const Got& got) {
+  int64_t leased_until_ms = INT64_MAX;
+  for (const auto& [p, m] : got) {
+    leased_until_ms = std::min(leased_until_ms, m->leased_until_ms);
+    m->perhaps = true;
+  }
+  const std::string body = batch_of(got);
+  auto a = co_await peer.call(
+      sim::request_frame(static_cast<int32_t>(RequestCode::BATCH_ACK_MESSAGE), ++r.opaque, {}, body));
+  if (!r.counts() || code_of(a) != 0 || r.wall_ms() >= leased_until_ms) co_return;
+  for (const auto& [p, m] : got) {
+    m->perhaps = false;
+    m->acknowledged = true;
+  }
+}
+
 Task<void> change(Run& r, Peer& peer, const PoppedMessage& p, Message& m) {
   const int64_t before_ms = m.leased_until_ms, asked_ms = 100 + static_cast<int64_t>(r.random.below(1500));
   m.leased_until_ms = std::min(before_ms, r.wall_ms() + asked_ms);
   auto a = co_await peer.call(change_frame(++r.opaque, "g", "T", p.handle, asked_ms));
   if (!r.counts() || code_of(a) != 0) co_return;
-  const int64_t until = std::strtoll(ext(a, "popTime").c_str(), nullptr, 10) + asked_ms;
+  const int64_t until = std::strtoll(ext(a, "popTime").c_str(), nullptr, 10) +
+                        std::strtoll(ext(a, "invisibleTime").c_str(), nullptr, 10);
   m.leased_until_ms = until;
   if (r.random.below(2) != 0) co_return;
   PoppedMessage changed = p;
@@ -114,13 +174,20 @@ Task<void> consume(Run& r, std::unique_ptr<Peer> peer) {
     ask.invisible_ms = r.plan.final ? 5000 : 200 + static_cast<int64_t>(r.random.below(800));
     ask.poll_ms = 400;
     ask.most = 1 + static_cast<int32_t>(r.random.below(4));
+    ask.order = r.plan.order;
     auto a = co_await peer->call(pop_frame(++r.opaque, ask, r.wall_ms()));
     if (!a || !r.counts()) break;
     if (code_of(a) != 0) continue;
     const int64_t until = std::strtoll(ext(a, "popTime").c_str(), nullptr, 10) + ask.invisible_ms;
-    std::vector<std::pair<PoppedMessage, Message*>> got;
-    for (const PoppedMessage& p : popped_of(a))
+    const std::vector<PoppedMessage> all = popped_of(a);
+    if (r.plan.order) look_at_order(r, all);
+    Got got;
+    for (const PoppedMessage& p : all)
       if (Message* m = received(r, p, until)) got.emplace_back(p, m);
+    if (got.size() > 1 && r.random.below(3) == 0) {
+      co_await acknowledge_all(r, *peer, got);
+      continue;
+    }
     for (auto& [p, m] : got) {
       if (!r.counts()) break;
       const uint64_t what = r.plan.final ? 0 : r.random.below(4);
@@ -221,6 +288,15 @@ TEST(PopCrash, AtEveryPointAsyncFlush) {
   at_every_point(life, "async flush,");
 }
 
+TEST(PopCrash, AtEveryPointInOrder) {
+  Life life;
+  life.config = small_config();
+  life.order = true;
+  life.sends = 8;
+  life.last_ms = 3500;
+  at_every_point(life, "in order,");
+}
+
 std::vector<std::string> random_lives(uint64_t seed, int& again) {
   sim::SimRandom random(seed);
   Model model;
@@ -231,6 +307,7 @@ std::vector<std::string> random_lives(uint64_t seed, int& again) {
     life.seed = seed * 10 + static_cast<uint64_t>(i);
     life.config = small_config();
     life.exact = seed % 4 != 0;
+    life.order = seed % 5 == 1;
     if (!life.exact) life.config.flushDiskType = "ASYNC_FLUSH";
     life.final = i == lives;
     life.last_ms = life.final ? 60'000 : 3000 + static_cast<int64_t>(random.below(9000));
