@@ -4,11 +4,12 @@ import os
 import socket
 import time
 
+import remoting
 from harness import CLUSTER, HERE, call, free_ports, reference_java, run_tool, wait_until
 from suites import built, run_checks
 
-TYPES = {'normal': 'NORMAL', 'simple': 'NORMAL', 'retry': 'NORMAL', 'tags': 'NORMAL', 'fifo': 'FIFO',
-         'delay': 'DELAY', 'transaction': 'TRANSACTION'}
+TYPES = {'normal': 'NORMAL', 'simple': 'NORMAL', 'retry': 'NORMAL', 'tags': 'NORMAL', 'sql': 'NORMAL',
+         'deadletter': 'NORMAL', 'fifo': 'FIFO', 'delay': 'DELAY', 'transaction': 'TRANSACTION'}
 
 
 def grpc_client(home):
@@ -32,8 +33,8 @@ def create(broker, prefix):
                       attributes='+message.type=' + kind)
         group = dict(groupName=topic + '_g', consumeEnable=True, consumeFromMinEnable=True,
                      consumeBroadcastEnable=True, consumeMessageOrderly=kind == 'FIFO', retryQueueNums=1,
-                     retryMaxTimes=16, brokerId=0, whichBrokerWhenConsumeSlowly=1,
-                     notifyConsumerIdsChangedEnable=True)
+                     retryMaxTimes=1 if check == 'deadletter' else 16, brokerId=0,
+                     whichBrokerWhenConsumeSlowly=1, notifyConsumerIdsChangedEnable=True)
         for code, ext, body in ((17, fields, b''), (200, {}, json.dumps(group).encode())):
             header, _ = call(broker, code, ext, body, 20)
             if header['code'] != 0:
@@ -65,3 +66,7 @@ def proxy(place):
     argv = grpc_client(place.directory) + ['127.0.0.1:%d' % grpc_port, prefix]
     yield from run_checks(place, argv, 900)
     place.procs.stop(p)
+    client = remoting.Client(place.broker)
+    dead = remoting.offsets(client, '%%DLQ%%%s_deadletter_g' % prefix, 0)
+    client.close()
+    yield 'dead_letter_queue', None if dead == (0, 1) else 'offsets of the dead letters: %s' % (dead,)

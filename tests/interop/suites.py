@@ -126,6 +126,7 @@ def go(place):
 
 ALONE_JAVA = ['order_global', 'order_over_restart', 'order_owners_over_restart', 'delay_over_restart',
               'transaction_set_aside', 'transaction_over_restart']
+ALONE_POP = ['pop_over_restart']        # clients of 5.x only
 ALONE_GO = ['go_order_over_restart']
 
 
@@ -141,6 +142,7 @@ def brokers(place):
             argv = go_client() + [there.namesrv, there.broker] + ALONE_GO
         else:
             argv = java_client(JAVA_VERSIONS[name], there.directory) + [there.namesrv] + ALONE_JAVA
+            argv += ALONE_POP if name == 'java55' else []
         for check, reason in run_checks(there, argv, 1200):
             yield '%s/%s' % (name, check), reason
     cluster.stop()

@@ -35,6 +35,7 @@ var checks = []check{
 	{"go_orderly", orderly},
 	{"go_retry", retry},
 	{"go_offset_persistence", offsetPersistence},
+	{"go_reset", reset},
 	{"go_transaction", transaction},
 	{"go_delay", delay},
 	{"go_order_over_restart", orderOverRestart},

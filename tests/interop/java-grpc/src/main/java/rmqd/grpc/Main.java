@@ -55,6 +55,8 @@ public final class Main {
         all.put("simple", Main::simple);
         all.put("retry", Main::retry);
         all.put("tags", Main::tags);
+        all.put("sql", Main::sql);
+        all.put("deadletter", Main::deadLetter);
         all.put("fifo", Main::fifo);
         all.put("delay", Main::delay);
         all.put("transaction", Main::transaction);
@@ -227,6 +229,36 @@ public final class Main {
         until("two attempts", () -> attempts.size() >= 2);
         Thread.sleep(3000);
         require(attempts.equals(Arrays.asList(1, 2)), "attempts " + attempts);
+    }
+
+    private static void sql(Main env) throws Exception {
+        Sink sink = new Sink();
+        env.push(new FilterExpression("n > 5 AND n <= 15", FilterExpressionType.SQL92), sink::take);
+        Producer p = env.producer();
+        Set<String> want = new HashSet<>();
+        for (int i = 0; i < 40; i++) {
+            p.send(env.message("m" + i).addProperty("n", String.valueOf(i)).build());
+            if (i > 5 && i <= 15) {
+                want.add("m" + i);
+            }
+        }
+        sink.exactlyOnce(want);
+    }
+
+    /** The group allows one more attempt: after it the message is a dead letter, and comes no more. */
+    private static void deadLetter(Main env) throws Exception {
+        Map<String, AtomicInteger> came = new ConcurrentHashMap<>();
+        env.push(FilterExpression.SUB_ALL, m -> {
+            came.computeIfAbsent(body(m), k -> new AtomicInteger()).incrementAndGet();
+            return body(m).equals("bad") ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
+        });
+        Producer p = env.producer();
+        p.send(env.message("bad").build());
+        p.send(env.message("good").build());
+        until("both attempts", () -> came.containsKey("bad") && came.get("bad").get() == 2);
+        Thread.sleep(20000);
+        require(came.get("bad").get() == 2, came.get("bad") + " attempts");
+        require(came.get("good").get() == 1, came.get("good") + " deliveries of what was consumed");
     }
 
     private static void tags(Main env) throws Exception {

@@ -5,7 +5,6 @@ import static rmqd.interop.Failure.require;
 
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -162,35 +161,12 @@ final class ConsumeChecks {
     /** RECONSUME_LATER brings the message back through the retry topic, counted, with its own topic and id. */
     static void retry(Env env) throws Exception {
         String topic = env.topic(1);
-        List<MessageExt> got = Collections.synchronizedList(new ArrayList<>());
+        Again again = new Again();
         DefaultMQPushConsumer c = env.newPush(env.group());
         c.setPollNameServerInterval(1000);      // the route of the retry topic may come after the first look for it
-        env.start(c, topic, "*", (MessageListenerConcurrently) (msgs, context) -> {
-            got.addAll(msgs);
-            context.setDelayLevelWhenNextConsume(1);
-            boolean later = msgs.stream().anyMatch(m -> m.getReconsumeTimes() == 0 && Sink.body(m).equals("r1"));
-            return later ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        });
-        Message m = new Message(topic, "tag", "key", "r1".getBytes());
-        m.putUserProperty("mine", "kept");
-        String id = env.send(m).getMsgId();
-        env.send(new Message(topic, "r2".getBytes()));
-        Env.until("r1 twice and r2", () -> got.size() >= 3);
-        Thread.sleep(Sink.QUIET_MS);
-        Map<String, List<MessageExt>> byBody = new HashMap<>();
-        for (MessageExt x : got) {
-            byBody.computeIfAbsent(Sink.body(x), k -> new ArrayList<>()).add(x);
-        }
-        equal(byBody.get("r2").size(), 1, "deliveries of the message that was consumed at once");
-        List<MessageExt> r1 = byBody.get("r1");
-        equal(r1.size(), 2, "deliveries of the message that came again");
-        MessageExt again = r1.get(1);
-        equal(again.getReconsumeTimes(), 1, "reconsume times of the second delivery");
-        equal(again.getTopic(), topic, "topic of the second delivery");
-        equal(again.getMsgId(), id, "id of the second delivery");
-        equal(again.getKeys(), "key", "keys of the second delivery");
-        equal(again.getTags(), "tag", "tag of the second delivery");
-        equal(again.getUserProperty("mine"), "kept", "property of the second delivery");
+        env.start(c, topic, "*", again);
+        again.send(env, topic);
+        again.await(topic);
     }
 
     /** A consumer that comes back goes on where the group was. */

@@ -27,6 +27,7 @@ public final class Main {
         ConsumeChecks.add(all);
         GroupChecks.add(all);
         PullChecks.add(all);
+        ReplayChecks.add(all);
         FilterChecks.add(all);
         DelayChecks.add(all);
         TransactionChecks.add(all);
@@ -44,6 +45,9 @@ public final class Main {
         OrderChecks.addAlone(all);
         DelayChecks.addAlone(all);
         TransactionChecks.addAlone(all);
+        if (Versions.hasPop()) {
+            PopChecks.addAlone(all);
+        }
         return all;
     }
 

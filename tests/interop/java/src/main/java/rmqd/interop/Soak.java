@@ -140,6 +140,7 @@ final class Soak {
         every("delay", 10, key -> sendLevel(once, key));
         every("timer", 15, key -> sendTimer(once, key));
         every("retry", 4, key -> sendRetry(once, key));
+        every("pop", 15, key -> sendPopped(once, key));
         every("dedup", 6, key -> sendRepeated(once, key));
         every("order", 40, new Ordered(once));
         TransactionMQProducer transactions = new TransactionMQProducer("p_soak_tran");
@@ -218,6 +219,13 @@ final class Soak {
         Message m = message("soak_retry", key);
         m.setTags(want);
         sendOne(p, "retry", m, 0, want);
+    }
+
+    private void sendPopped(DefaultMQProducer p, String key) throws Exception {
+        String want = random.nextInt(10) == 0 ? "fail1" : "fail0";
+        Message m = message("soak_pop", key);
+        m.setTags(want);
+        sendOne(p, "pop", m, 0, want);
     }
 
     /** The same key several times, and until one was acknowledged: as an application that wants to be sure. */

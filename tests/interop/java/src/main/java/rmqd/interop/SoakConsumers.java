@@ -8,6 +8,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
@@ -31,11 +32,26 @@ final class SoakConsumers {
         }
         startRetrying();
         startPlain("dlq", "%DLQ%g_soak_retry", "g_soak_dlq");
+        DefaultMQProducer p = new DefaultMQProducer("p_soak_mode");
+        p.setNamesrvAddr(namesrv);
+        p.setInstanceName(Soak.instance());
+        p.start();
+        Versions.setPop(p, "soak_pop", "g_soak_pop");
+        p.shutdown();
+        startPopping();
+        startPopping();
+    }
+
+    private void startPopping() throws Exception {
+        start("g_soak_pop", "soak_pop", c -> {
+            Versions.setClientRebalance(c, false);
+            c.registerMessageListener(failing("pop", c));
+        });
     }
 
     /** What makes a consumer of its own of one that is not started. */
     private interface Listening {
-        void register(DefaultMQPushConsumer c);
+        void register(DefaultMQPushConsumer c) throws Exception;
     }
 
     /** A start fails when the first answer of the name server comes late: then another consumer is started. */
@@ -85,14 +101,18 @@ final class SoakConsumers {
 
     /** The tag says how often a message fails before it is taken. */
     private void startRetrying() throws Exception {
-        start("g_soak_retry", "soak_retry", c -> c.registerMessageListener((MessageListenerConcurrently) (msgs, context) -> {
-            came("retry", c.getInstanceName(), msgs);
+        start("g_soak_retry", "soak_retry", c -> c.registerMessageListener(failing("retry", c)));
+    }
+
+    private static MessageListenerConcurrently failing(String kind, DefaultMQPushConsumer c) {
+        return (msgs, context) -> {
+            came(kind, c.getInstanceName(), msgs);
             context.setDelayLevelWhenNextConsume(1);
             MessageExt m = msgs.get(0);
             boolean fails = m.getTags().equals("dead")
                 || m.getReconsumeTimes() < Integer.parseInt(m.getTags().substring("fail".length()));
             return fails ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        }));
+        };
     }
 
     /** Now and then it wants to have a message once more before the next. */
