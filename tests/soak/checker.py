@@ -17,6 +17,7 @@ What is right, by kind:
   tran           "commit" comes, from one place; "rollback" never does
   retry          "failN" fails N times and comes N+1 times at least, a second apart; "dead" ends in the
                  dead-letter queue, which nothing else does
+  pop            "failN" as retry, by consumers that pop
   order          keys are "who/number"; numbers of one come in order, no number before the one before it
   dedup          keys that are sent again and again; all acknowledgements name one place, and there it is
 A message that comes again from the same place was redelivered: consumers must bear that, it is counted.
@@ -24,7 +25,8 @@ A message that comes again from the same place was redelivered: consumers must b
 import bisect
 
 DELAYED = ('delay', 'timer', 'godelay')
-KINDS = ('plain', 'go', 'delay', 'godelay', 'timer', 'tran', 'retry', 'order', 'dedup')
+RETRIED = ('retry', 'pop')
+KINDS = ('plain', 'go', 'delay', 'godelay', 'timer', 'tran', 'retry', 'pop', 'order', 'dedup')
 RETRY_US = 1_000_000            # delay level 1
 SHOWN = 10                      # violations of a kind that are told in full
 
@@ -89,7 +91,7 @@ class Checker:
             m.first_us = us
         if kind in DELAYED and us + self.step_us < m.due_us:
             self.strange.append((kind, key, 'came %.3f ms early' % ((m.due_us - us) / 1000)))
-        if kind == 'retry' and times not in m.first:
+        if kind in RETRIED and times not in m.first:
             m.first[times] = us
         if kind == 'order':
             who, number = key.split('/')
@@ -104,7 +106,7 @@ class Checker:
             return False
         if kind == 'tran':
             return m.want == 'commit' and not m.came
-        if kind == 'retry':
+        if kind in RETRIED:
             if m.want == 'dead':
                 return not m.dead
             return max(m.first, default=-1) < int(m.want[len('fail'):])
@@ -143,7 +145,7 @@ class Checker:
             yield 'was acknowledged at %d places: %s' % (len(m.sent_to), sorted(m.sent_to))
         if kind == 'dedup' and m.acked and m.places - m.sent_to:
             yield 'came from %s, acknowledged was %s' % (sorted(m.places), sorted(m.sent_to))
-        if kind == 'retry':
+        if kind in RETRIED:
             yield from self.wrong_retry(m)
 
     def wrong_retry(self, m):
@@ -170,7 +172,7 @@ class Checker:
         return dict(sent=len(messages), acknowledged=sum(1 for m in messages if m.acked),
                     failed=self.failed[kind], came=sum(1 for m in messages if m.came or m.dead),
                     redelivered=sum(max(0, m.came - max(1, len(m.places))) for m in messages),
-                    copies=sum(max(0, len(m.places) - 1) for m in messages) if kind != 'retry' else 0)
+                    copies=sum(max(0, len(m.places) - 1) for m in messages) if kind not in RETRIED else 0)
 
     def lateness_ms(self, kind, quiet_us):
         """Of delayed messages that were due and came outside the times of `quiet_us` [(from, to)]: sorted."""

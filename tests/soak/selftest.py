@@ -52,6 +52,10 @@ RIGHT = [
     ('A', 'retry', 'r2', 1, '0:0'),
     ('R', 'retry', 'r2', 2, '0:0', 0, 'c'),
     ('R', 'dlq', 'r2', 9 * S, '0:0', 4, 'c'),
+    ('S', 'pop', 'o1', 0, 0, 'fail1'),
+    ('A', 'pop', 'o1', 1, '0:0'),
+    ('R', 'pop', 'o1', 2, '0:0', 0, 'c'),
+    ('R', 'pop', 'o1', 10 * S, '0:7', 1, 'c'),
     ('S', 'order', '1/0', 0, 0, ''),
     ('A', 'order', '1/0', 1, '0:0'),
     ('S', 'order', '1/1', 2, 0, ''),
@@ -97,6 +101,9 @@ WRONG = {
     'retry lost': ([e for e in RIGHT if e[:3] != ('R', 'retry', 'r1') or e[5] == 0], 'retry', 'lost'),
     'retry early': ([e for e in RIGHT if e[:3] != ('R', 'retry', 'r1') or e[5] == 0] +
                     [('R', 'retry', 'r1', 9, '0:1', 1, 'c')], 'retry', 'after the one before'),
+    'popped lost': (without('R', 'pop', 'o1', 10 * S), 'pop', 'lost'),
+    'popped early': (without('R', 'pop', 'o1', 10 * S) + [('R', 'pop', 'o1', 9, '0:1', 1, 'c')], 'pop',
+                     'after the one before'),
     'dead letter lost': (without('R', 'dlq'), 'retry', 'lost'),
     'dead too early': (RIGHT + [('R', 'dlq', 'r1', 9 * S, '0:1', 2, 'c')], 'retry', 'dead letter'),
     'out of order': ([e if e[2:4] != ('1/1', 11) else ('R', 'order', '1/1', 30, '0:1', 0, 'a')
