@@ -40,6 +40,10 @@ inline constexpr int32_t compression_mask = 0x700, compression_lz4 = 0x100, comp
 inline constexpr int32_t transaction_of(int32_t f) {
   return f & transaction_mask;
 }
+// Whether a message has a place in its ConsumeQueue: it is none that waits for the end of its transaction.
+inline constexpr bool is_visible(int32_t f) {
+  return transaction_of(f) == transaction_none || transaction_of(f) == transaction_commit;
+}
 inline constexpr int32_t with_transaction(int32_t f, int32_t type) {
   return (f & ~transaction_mask) | type;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "store/light_queues.h"
 
 namespace rmq::store {
 
@@ -67,6 +68,7 @@ ConsumeQueue& QueueTable::get_or_create(std::string_view topic, int32_t id) {
     t.far_queues[id] = q;
   }
   queue_count_++;
+  if (is_light_queue(t.name)) light_count_++;
   return *q;
 }
 
@@ -122,6 +124,7 @@ void QueueTable::loaded(ConsumeQueue& q) {
 void QueueTable::forget(ConsumeQueue& q) {
   q.deleted = true;
   queue_count_--;
+  if (is_light_queue(q.topic->name)) light_count_--;
   if (q.max_offset > 0) used_count_--;
   units_total_ -= static_cast<uint64_t>(q.max_offset);
   unwritten_ -= static_cast<uint64_t>(q.unwritten());

@@ -106,9 +106,10 @@ class QueueTable {
   std::vector<std::string> topics() const;
   std::vector<int32_t> ids(std::string_view topic) const;  // sorted
 
-  uint64_t queue_count() const { return queue_count_; }      // in the table
-  uint64_t used_queue_count() const { return used_count_; }  // those of them with max_offset > 0
-  uint64_t units_total() const { return units_total_; }      // sum of max_offset
+  uint64_t queue_count() const { return queue_count_; }        // in the table
+  uint64_t light_queue_count() const { return light_count_; }  // those of them that are light queues
+  uint64_t used_queue_count() const { return used_count_; }    // those of them with max_offset > 0
+  uint64_t units_total() const { return units_total_; }        // sum of max_offset
   uint64_t unwritten_units() const { return unwritten_; }
   uint64_t tail_bytes() const { return tail_bytes_; }
   void was_written(ConsumeQueue& q, int64_t below);
@@ -134,6 +135,7 @@ class QueueTable {
   uint64_t next_uid_ = 1;
   uint64_t queue_count_ = 0;
   uint64_t used_count_ = 0;
+  uint64_t light_count_ = 0;
   uint64_t units_total_ = 0;
   uint64_t unwritten_ = 0;
   uint64_t tail_bytes_ = 0;

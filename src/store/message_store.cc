@@ -33,6 +33,17 @@ proto::Host host_of(const Address& a) {
   return h;
 }
 
+int64_t tags_code_of(const MessageIn& m, const StoredProperties& p) {
+  return m.tags_code ? *m.tags_code : proto::tags_code_of(p.tags);
+}
+
+StoreOptions completed(StoreOptions o) {
+  if (o.commit_log_dir.empty()) o.commit_log_dir = o.root + "/commitlog";
+  if (o.zero_ahead_bytes != 0) o.zero_ahead_bytes = std::max(o.zero_ahead_bytes, zero_ahead_min);
+  if (o.in_memory_distance_bytes == 0) o.in_memory_distance_bytes = physical_memory_bytes() / 5 * 2;
+  return o;
+}
+
 proto::RecordFields fields_of(const MessageIn& m) {
   return {.topic = m.topic,
           .body = m.body,
@@ -61,22 +72,6 @@ std::string_view without_crc(std::string_view properties, std::string& room) {
   return room;
 }
 
-bool is_visible(int32_t sys_flag) {
-  int32_t type = proto::sys_flag::transaction_of(sys_flag);
-  return type == proto::sys_flag::transaction_none || type == proto::sys_flag::transaction_commit;
-}
-
-int64_t tags_code_of(const MessageIn& m, const StoredProperties& p) {
-  return m.tags_code ? *m.tags_code : proto::tags_code_of(p.tags);
-}
-
-StoreOptions completed(StoreOptions o) {
-  if (o.commit_log_dir.empty()) o.commit_log_dir = o.root + "/commitlog";
-  if (o.zero_ahead_bytes != 0) o.zero_ahead_bytes = std::max(o.zero_ahead_bytes, zero_ahead_min);
-  if (o.in_memory_distance_bytes == 0) o.in_memory_distance_bytes = physical_memory_bytes() / 5 * 2;
-  return o;
-}
-
 }  // namespace
 
 MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
@@ -98,6 +93,10 @@ MessageStore::Impl::~Impl() {
   for (; !pending_.empty(); pending_.pop()) {  // only after a failure
     if (pending_.front().queue == nullptr) continue;
     QueueRef q(pending_.front().queue);
+    q->refs--;
+  }
+  for (; !pending_lights_.empty(); pending_lights_.pop()) {
+    QueueRef q(pending_lights_.front().queue);
     q->refs--;
   }
 }
@@ -183,9 +182,10 @@ Task<Result<std::unique_ptr<MessageStore>>> MessageStore::open(Disk& disk, Store
 
 // ---- putting -----------------------------------------------------------------------------------------
 
-proto::RecordFields MessageStore::Impl::record_fields(const MessageIn& m, std::string& room) const {
+proto::RecordFields MessageStore::Impl::record_fields(const MessageIn& m, std::string_view properties,
+                                                      std::string& room) const {
   proto::RecordFields f = fields_of(m);
-  f.properties = without_crc(m.properties, room);
+  f.properties = properties.empty() ? without_crc(m.properties, room) : properties;
   f.append_crc = options_.append_property_crc;
   // What was taken without it, or follows from that, must not be refused for it.
   if ((m.was_stored || m.may_use_reserve) && proto::properties_bytes(f) > limits::properties_bytes_max)
@@ -202,21 +202,24 @@ PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& b
   if (!sane || (limited && m.body.size() > options_.max_message_bytes))
     return PutMessageStatus::MESSAGE_ILLEGAL;
   std::string room;
-  const proto::RecordFields f = record_fields(m, room);
+  const proto::RecordFields f = record_fields(m, {}, room);
   if (proto::properties_bytes(f) > limits::properties_bytes_max)
     return PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
   const size_t n = proto::record_size(f);
   if (limited && n > options_.max_message_bytes + record_overhead_max)
     return PutMessageStatus::MESSAGE_ILLEGAL;
   bytes += n;
-  return PutMessageStatus::PUT_OK;
+  if (options_.light_queues_max == 0) return PutMessageStatus::PUT_OK;
+  return check_light(m, proto::properties_bytes(f), bytes);
 }
 
-void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w) {
+void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w,
+                                    std::string_view properties) {
   PutMessageResult& r = *w.result;
   std::string room;
-  proto::RecordFields f = record_fields(m, room);
-  ConsumeQueue* q = is_visible(m.sys_flag) ? &table_.get_or_create(m.topic, m.queue_id) : nullptr;
+  proto::RecordFields f = record_fields(m, properties, room);
+  ConsumeQueue* q =
+      proto::sys_flag::is_visible(m.sys_flag) ? &table_.get_or_create(m.topic, m.queue_id) : nullptr;
   f.queue_offset = q != nullptr ? q->next_offset : 0;
   f.physical_offset = static_cast<int64_t>(log_.appended_offset());
   f.store_timestamp_ms = now_ms;
@@ -228,12 +231,13 @@ void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaite
   uint32_t keys = 0;
   if (index_.enabled() && is_indexed(m.sys_flag))
     keys = each_index_hash(m.topic, p, [&](int32_t hash) { pending_hashes_.push(hash); });
-  pending_.push({log_.appended_offset(), w.end, q, f.queue_offset, tags_code_of(m, p), now_ms,
-                 static_cast<int32_t>(n), keys});
   if (q != nullptr) {
     q->next_offset++;
     q->refs++;
   }
+  const uint32_t lights = properties.empty() ? 0 : append_lights(m);
+  pending_.push({log_.appended_offset(), w.end, q, f.queue_offset, tags_code_of(m, p), now_ms,
+                 static_cast<int32_t>(n), keys, lights});
   if (r.physical_offset < 0) {
     r.physical_offset = f.physical_offset;
     r.queue_offset = f.queue_offset;
@@ -246,9 +250,12 @@ void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaite
 void MessageStore::Impl::append(PutWaiter& w) {
   int64_t now_ms = last_store_ms_ = std::max(last_store_ms_, Loop::current().wall_ms());
   if (w.batch) w.result->physical_offsets.reserve(w.messages.size());
+  std::vector<std::string> texts;
+  if (options_.light_queues_max != 0) texts = light_properties(w);
   log_.open_run(w.total_bytes);
   w.end = log_.appended_offset() + w.total_bytes;
-  for (const MessageIn& m : w.messages) append_one(m, now_ms, w);
+  for (size_t i = 0; i < w.messages.size(); i++)
+    append_one(w.messages[i], now_ms, w, texts.empty() ? std::string_view() : std::string_view(texts[i]));
   w.result->store_timestamp_ms = now_ms;
   w.result->total_bytes = static_cast<int32_t>(w.total_bytes);
   w.result->status = PutMessageStatus::PUT_OK;
@@ -272,6 +279,7 @@ bool MessageStore::Impl::room_now(size_t bytes, bool urgent, PutMessageStatus& r
   if (pending_.size() >= pending_records_max_ || table_.unwritten_units() >= unwritten_units_max_)
     return false;
   if (pending_hashes_.size() >= pending_records_max_ * hashes_per_record) return false;
+  if (pending_lights_.size() >= pending_records_max_) return false;
   switch (log_.room_for(bytes, urgent)) {
     case CommitLog::Room::ok:
       return true;
@@ -404,18 +412,19 @@ Task<PutMessageStatus> MessageStore::Impl::confirmed(uint64_t end) {
   co_return failed_ ? PutMessageStatus::SERVICE_NOT_AVAILABLE : PutMessageStatus::FLUSH_DISK_TIMEOUT;
 }
 
-void MessageStore::Impl::dispatch_to_queue(const PendingRecord& p, int64_t now_ns) {
-  QueueRef q(p.queue);
+void MessageStore::Impl::dispatch_to_queue(ConsumeQueue* queue, int64_t queue_offset, const PendingRecord& p,
+                                           int64_t now_ns) {
+  QueueRef q(queue);
   q->refs--;  // the ring's
   if (q->deleted) return;
-  check(q->max_offset == p.queue_offset);
+  check(q->max_offset == queue_offset);
   int64_t physical = static_cast<int64_t>(p.end) - p.bytes;
   bool first = table_.push(*q, {physical, p.bytes, p.tags_code});
   if (first) queue_files_.note_unwritten(*q);
   q->touched_ns = now_ns;
   if (arrivals_ != nullptr)
     arrivals_->on_arrival(
-        {q->topic->name, q->id, p.queue_offset, p.tags_code, p.store_timestamp_ms, physical, p.bytes});
+        {q->topic->name, q->id, queue_offset, p.tags_code, p.store_timestamp_ms, physical, p.bytes});
 }
 
 // A record has been confirmed: whoever derives something from the log gets it, in the order of the log.
@@ -423,7 +432,12 @@ void MessageStore::Impl::dispatch(const PendingRecord& p, int64_t now_ns) {
   confirmed_store_ms_ = p.store_timestamp_ms;
   index_.add_record(static_cast<int64_t>(p.end) - p.bytes, p.store_timestamp_ms, p.keys);
   for (uint32_t i = 0; i < p.keys; i++, pending_hashes_.pop()) index_.add_hash(pending_hashes_.front());
-  if (p.queue != nullptr) dispatch_to_queue(p, now_ns);
+  if (p.queue != nullptr) dispatch_to_queue(p.queue, p.queue_offset, p, now_ns);
+  for (uint32_t i = 0; i < p.lights; i++) {
+    const PendingLight light = pending_lights_.front();
+    pending_lights_.pop();
+    dispatch_to_queue(light.queue, light.queue_offset, p, now_ns);
+  }
 }
 
 // The confirm offset moves from record to record. A write may end within one: it counts with the next.

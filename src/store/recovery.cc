@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/blocks.h"
+#include "store/light_queues.h"
 
 namespace rmq::store {
 
@@ -147,14 +148,15 @@ Task<Result<void>> Recovery::mend_order(ConsumeQueue& q, int64_t offset) {
   co_return Result<void>();
 }
 
-static bool is_visible(const proto::RecordView& v) {
-  int32_t type = proto::sys_flag::transaction_of(v.sys_flag);
-  return type == proto::sys_flag::transaction_none || type == proto::sys_flag::transaction_commit;
+// Gives the record its unit, or sees that it has or needs none. False: its queue expects another offset, or
+// it is in light queues too.
+bool Recovery::dispatch_plain(const proto::RecordView& v) {
+  if (!proto::sys_flag::is_visible(v.sys_flag)) return true;
+  return light_places_of(v).empty() && dispatch_to_queue(v);
 }
 
-// Gives the record its unit, or sees that it has or needs none. False: its queue expects another offset.
-bool Recovery::dispatch_plain(const proto::RecordView& v) {
-  if (!is_visible(v)) return true;
+// False: its queue expects another offset.
+bool Recovery::dispatch_to_queue(const proto::RecordView& v) {
   ConsumeQueue& q = table_.get_or_create(v.topic, v.queue_id);
   if (q.last_physical_end > v.physical_offset) return true;
   if (q.max_offset != v.queue_offset) return false;
@@ -171,6 +173,20 @@ void Recovery::add_unit(ConsumeQueue& q, const proto::RecordView& v) {
 
 Task<Result<void>> Recovery::dispatch(const proto::RecordView& v) {
   if (dispatch_plain(v)) co_return Result<void>();
+  CO_TRY(co_await dispatch_mending(v));
+  const std::vector<LightPlace> places = light_places_of(v);
+  for (const LightPlace& p : places) {
+    proto::RecordView there = v;
+    there.topic = p.queue;
+    there.queue_id = light_queue_id;
+    there.queue_offset = p.offset;
+    if (!rebuild_wanted_) CO_TRY(co_await dispatch_mending(there));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> Recovery::dispatch_mending(const proto::RecordView& v) {
+  if (dispatch_to_queue(v)) co_return Result<void>();
   CO_TRY(co_await mend_order(table_.get_or_create(v.topic, v.queue_id), v.queue_offset));
   if (rebuild_wanted_) co_return Result<void>();
   add_unit(table_.get_or_create(v.topic, v.queue_id), v);

@@ -53,8 +53,10 @@ class Recovery {
   bool may_be_torn(const proto::RecordView& v, Bytes record) const;
   static bool is_set_aside(const proto::RecordView& v);  // what quarantine() puts there
   bool dispatch_plain(const proto::RecordView& v);
+  bool dispatch_to_queue(const proto::RecordView& v);
   void add_unit(ConsumeQueue& q, const proto::RecordView& v);
   Task<Result<void>> dispatch(const proto::RecordView& v);
+  Task<Result<void>> dispatch_mending(const proto::RecordView& v);
   Task<Result<void>> mend_order(ConsumeQueue& q, int64_t offset);
   void report();
   // False: damage at pos_ was quarantined, and the walk goes on from there.

@@ -30,7 +30,13 @@ struct PendingRecord {
   int64_t tags_code;
   int64_t store_timestamp_ms;
   int32_t bytes;
-  uint32_t keys;  // so many hashes for the index wait as well
+  uint32_t keys;    // so many hashes for the index wait as well
+  uint32_t lights;  // ... and units of light queues
+};
+
+struct PendingLight {
+  ConsumeQueue* queue = nullptr;
+  int64_t queue_offset = 0;
 };
 
 // First in, first out, without allocation once it has grown.
@@ -57,6 +63,8 @@ class Fifo {
   size_t tail_ = 0;
 };
 
+// What is stored of a message but for what is known when it is appended.
+
 inline constexpr uint64_t hashes_per_record = 4;  // of its keys; more of them count as more records
 
 struct PutWaiter : Waiter {
@@ -81,12 +89,22 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   Task<PutMessageResult> put_all(std::span<const MessageIn> messages, bool batch, bool wait);
   std::optional<PutMessageResult> try_put(const MessageIn& m);
   Task<PutMessageStatus> confirmed(uint64_t end);
-  proto::RecordFields record_fields(const MessageIn& m, std::string& room) const;
+  proto::RecordFields record_fields(const MessageIn& m, std::string_view properties, std::string& room) const;
   PutMessageStatus check_message(const MessageIn& m, size_t& bytes) const;
+  // --- light_put.cc
+  // The light queues that the message goes to; nothing: what it says of them cannot be.
+  std::optional<std::vector<std::string_view>> light_queues_of(const MessageIn& m) const;
+  PutMessageStatus check_light(const MessageIn& m, size_t properties_bytes, size_t& bytes) const;
+  // The properties to store of each message, empty for those that go to no light queue; none at all when none
+  // does. Changes total_bytes of `w` to what it will be then.
+  std::vector<std::string> light_properties(PutWaiter& w);
+  uint32_t append_lights(const MessageIn& m);
+  // --- message_store.cc
   PutMessageStatus open_for(const MessageIn& m) const;
   bool room_now(size_t bytes, bool urgent, PutMessageStatus& refused);
   void append(PutWaiter& w);
-  void append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w);
+  // `properties` are stored instead of the message's own, when there are some.
+  void append_one(const MessageIn& m, int64_t now_ms, PutWaiter& w, std::string_view properties);
   void admit_waiting();
   void log_advanced() override;
   void log_failed(const Error& e) override;
@@ -95,7 +113,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   uint64_t deletable_below() const override { return std::min(checkpointed_, needed_from_); }
   void advance_confirm();
   void dispatch(const PendingRecord& p, int64_t now_ns);
-  void dispatch_to_queue(const PendingRecord& p, int64_t now_ns);
+  void dispatch_to_queue(ConsumeQueue* queue, int64_t queue_offset, const PendingRecord& p, int64_t now_ns);
   void fail(const Error& e);
   void note_waiting();
   void expire(WaitList& list, int64_t now_ns);
@@ -163,6 +181,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   uint64_t hold_ = UINT64_MAX;
   Fifo<PendingRecord> pending_;
   Fifo<int32_t> pending_hashes_;
+  Fifo<PendingLight> pending_lights_;
   WaitList room_waiters_, confirm_waiters_;
   ArrivalListener* arrivals_ = nullptr;
   FailureListener* failures_ = nullptr;

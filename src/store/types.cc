@@ -27,6 +27,8 @@ const char* name_of(PutMessageStatus s) {
       return "WHEEL_TIMER_MSG_ILLEGAL";
     case PutMessageStatus::WHEEL_TIMER_NOT_ENABLE:
       return "WHEEL_TIMER_NOT_ENABLE";
+    case PutMessageStatus::LMQ_CONSUME_QUEUE_NUM_EXCEEDED:
+      return "LMQ_CONSUME_QUEUE_NUM_EXCEEDED";
     case PutMessageStatus::UNKNOWN_ERROR:
       return "UNKNOWN_ERROR";
   }

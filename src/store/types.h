@@ -86,6 +86,8 @@ struct StoreOptions {
   uint32_t index_idle_ms = 10'000;       // slots of the index that nobody touched so long leave the memory
   // messageDelayLevel, from level 1 on: recovery makes the units of SCHEDULE_TOPIC_XXXX with it.
   std::vector<int64_t> delay_level_ms;
+  // Light queues (light_queues.h): messages go to those that they name, and at most so many exist; 0: none.
+  uint32_t light_queues_max = 0;
   RetentionOptions retention;
 };
 
@@ -100,6 +102,7 @@ enum class PutMessageStatus : uint8_t {
   OS_PAGE_CACHE_BUSY,
   WHEEL_TIMER_MSG_ILLEGAL,  // these two are the broker's
   WHEEL_TIMER_NOT_ENABLE,
+  LMQ_CONSUME_QUEUE_NUM_EXCEEDED,
   UNKNOWN_ERROR,
 };
 const char* name_of(PutMessageStatus s);

@@ -5,11 +5,11 @@
 #include <map>
 
 #include "base/check.h"
+#include "store/light_queues.h"
 
 namespace rmq::store::offline {
 
 namespace {
-constexpr std::string_view light_queue = "%LMQ%";
 constexpr int64_t delay_ms_max = int64_t{400} * 86'400'000;
 constexpr int64_t extension_address_max = -2'147'483'649;  // tags codes up to it point into consumequeue_ext
 }  // namespace
@@ -94,9 +94,6 @@ Result<void> QueueChecker::list_topic(const std::string& name) {
   std::string dir = root_ + "/consumequeue/" + name;
   TRY_VAR(ids, list_dir(dir));
   Topic& t = topic_of(name);
-  t.skip = name.starts_with(light_queue);
-  if (t.skip)
-    findings_.note(Kind::other, "consumequeue/" + name, -1, "units of a light queue (LMQ) are not checked");
   stats_.topics++;
   for (const Entry& e : ids) {
     int32_t id = 0;
@@ -371,9 +368,20 @@ Result<void> QueueChecker::take_unit(Queue& q, const proto::RecordView& r) {
 }
 
 Result<void> QueueChecker::on_record(const proto::RecordView& r) {
-  int32_t type = proto::sys_flag::transaction_of(r.sys_flag);
-  bool visible = type == proto::sys_flag::transaction_none || type == proto::sys_flag::transaction_commit;
-  if (!visible) return {};
+  if (!proto::sys_flag::is_visible(r.sys_flag)) return {};
+  TRY(on_unit_of(r));
+  for (const LightPlace& p : light_places_of(r)) {
+    proto::RecordView there = r;
+    there.topic = p.queue;
+    there.queue_id = light_queue_id;
+    there.queue_offset = p.offset;
+    TRY(on_unit_of(there));
+  }
+  return {};
+}
+
+// The unit that the record has, or should have, in the queue that it says.
+Result<void> QueueChecker::on_unit_of(const proto::RecordView& r) {
   Topic& t = topic_of(r.topic);
   if (t.skip) return {};
   Queue& q = queue_of(t, r.queue_id);

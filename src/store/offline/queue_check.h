@@ -76,6 +76,7 @@ class QueueChecker {
   void check_files(Queue& q);
   Result<QueueUnit> unit_at(Queue& q, int64_t offset);
   Result<void> load_window(Queue& q, int64_t offset);
+  Result<void> on_unit_of(const proto::RecordView& r);
   Result<bool> is_filled(Queue& q, int64_t from, int64_t to);
   Result<bool> in_order(Queue& q, const proto::RecordView& r);
   Result<void> take_unit(Queue& q, const proto::RecordView& r);
