@@ -118,6 +118,16 @@ inline constexpr const char* rocksdb_config_reason =
     "its topics, groups and offsets are in RocksDB (storeType=defaultRocksDB), which rmqd does not read";
 inline constexpr const char* dledger_reason = "its CommitLog is one of DLedger, which rmqd does not read";
 inline constexpr const char* later_version_reason = "a later version of rmqd wrote it";
+// Where a directory for a topic means messages that the broker does not serve; offline tools pass them over.
+struct UnservedDir {
+  std::string_view dir;
+  const char* reason;
+};
+inline constexpr UnservedDir unserved_dirs[] = {
+    {"batchconsumequeue", "it has batch ConsumeQueues (queue.type=BatchCQ), which this rmqd does not serve"},
+    {"compaction/compactionLog",
+     "it has compacted topics (cleanup.policy=COMPACTION), which this rmqd does not serve"},
+};
 bool may_hold_rocksdb_config(std::string_view config_dir);  // the name of a directory in config/
 bool is_dledger_dir(std::string_view name);                 // ... in the root
 

@@ -69,6 +69,27 @@ TEST(Foreign, ALaterVersionIsRefused) {
   expect_refused(m, {"rmqd.checkpoint", later_slot()});
 }
 
+// What the broker does not serve the offline tools can look at all the same.
+TEST(Foreign, KindsOfTopicsThatAreNotServed) {
+  for (const NewFile& f : {NewFile{"batchconsumequeue/T/0/00000000000000000000", "x"},
+                           NewFile{"compaction/compactionLog/T/0/00000000000000000000", "x"}}) {
+    Machine m;
+    m.run(some);
+    add_file(m, f);
+    uint64_t before = m.image.hash();
+    EXPECT_EQ(m.try_open(), Errc::unsupported) << f.path;
+    EXPECT_EQ(m.image.hash(), before) << f.path;
+    OfflineDir d(m);
+    TestHelper helper;
+    EXPECT_TRUE(check(d, helper)) << f.path;
+  }
+  // RocketMQ makes this one in any case.
+  Machine m;
+  m.run(some);
+  add_file(m, {"compaction/position-checkpoint", "{}"});
+  EXPECT_EQ(m.try_open(), std::nullopt);
+}
+
 // A slot that only looks like one of a later version is a damaged slot: the other one counts.
 TEST(Foreign, ADamagedSlotIsNoLaterVersion) {
   Machine m;
