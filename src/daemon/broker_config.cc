@@ -80,6 +80,9 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
   if (store::IndexLayout l{static_cast<uint32_t>(c.maxHashSlotNum), static_cast<uint32_t>(c.maxIndexNum)};
       l.file_bytes() > INT32_MAX)
     errors.push_back("an index file of 'maxHashSlotNum' and 'maxIndexNum' would be larger than 2 GiB");
+  if (c.enableLmq != c.enableMultiDispatch)
+    errors.push_back(
+        "'enableLmq' and 'enableMultiDispatch' must be the same: one does nothing without the other");
   if (!hours_of(c.deleteWhen))
     errors.push_back("'deleteWhen' must be hours from 0 to 23 separated by ';', not '" + c.deleteWhen + "'");
   if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel); !levels)
@@ -201,6 +204,7 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.transfer_bytes_on_disk = static_cast<uint32_t>(c.maxTransferBytesOnMessageInDisk);
   if (auto levels = broker::DelayLevels::parse(c.messageDelayLevel)) o.delay_level_ms = levels->delay_ms;
   o.sync_flush_timeout_ms = static_cast<uint32_t>(c.syncFlushTimeout);
+  if (c.enableLmq) o.light_queues_max = static_cast<uint32_t>(c.maxLmqConsumeQueueNum);
   o.index = c.messageIndexEnable;
   o.index_safe = c.messageIndexSafe;
   o.index_slots = static_cast<uint32_t>(c.maxHashSlotNum);

@@ -88,6 +88,11 @@ struct BrokerConfig {
   bool recallMessageEnable = true;
   std::string regionId = "DefaultRegion";
   bool traceOn = true;
+  bool storeReplyMessageEnable = true;
+  bool enableMixedMessageType = false;
+  bool enableLmq = false;
+  bool enableMultiDispatch = false;
+  int64_t maxLmqConsumeQueueNum = 20'000;
   bool longPollingEnable = true;
   int64_t shortPollingTimeMills = 1000;
   bool litePullMessageEnable = true;
@@ -100,6 +105,8 @@ struct BrokerConfig {
   int64_t defaultPopShareQueueNum = -1;
   bool serverLoadBalancerEnable = true;
   int64_t popFromRetryProbability = 20;
+  int64_t popFromRetryProbabilityForPriority = 0;
+  bool priorityOrderAsc = true;
   bool enableRetryTopicV2 = false;
   bool retrieveMessageFromPopRetryTopicV1 = true;
   bool popResponseReturnActualRetryTopic = false;

@@ -172,8 +172,6 @@ constexpr Refusal refusals[] = {
     {"authorizationEnabled", When::is_true, "",
      "this rmqd has no access control: every client may do everything"},
     {"enableConsumeQueueExt", When::is_true, "", "rmqd does not write consumequeue_ext"},
-    {"enableLmq", When::is_true, "", "this rmqd has no light queues"},
-    {"enableMultiDispatch", When::is_true, "", "this rmqd has no light queues"},
     {"messageStorePlugIn", When::is_set, "", "this rmqd has no tiered storage"},
     {"readOnlyCommitLogStorePaths", When::is_set, "", "rmqd keeps the CommitLog in one directory"},
 };

@@ -394,6 +394,10 @@ Result<ConsumerOffsetWrapper> ConsumerOffsetWrapper::parse(std::string_view json
     v["offsetTable"].members([&](std::string_view key, Value queues) {
       read_number_table(queues, out.offset_table[std::string(key)]);
     });
+    v["lmqOffsetTable"].members([&](std::string_view key, Value offset) {
+      if (!out.lmq_offset_table) out.lmq_offset_table.emplace();
+      offset.read((*out.lmq_offset_table)[std::string(key)]);
+    });
   });
 }
 
@@ -402,6 +406,15 @@ std::string ConsumerOffsetWrapper::to_json(JsonStyle style) const {
   w.begin_object();
   w.key("dataVersion");
   data_version.write(w);
+  if (lmq_offset_table) {
+    w.key("lmqOffsetTable");
+    w.begin_object();
+    for (const auto& [key, offset] : *lmq_offset_table) {
+      w.key(key);
+      w.number(offset);
+    }
+    w.end_object();
+  }
   w.key("offsetTable");
   w.members(offset_table, [&](const auto& queues) { write_number_table(w, queues); });
   w.end_object();

@@ -139,6 +139,8 @@ struct SubscriptionGroupList {
 // consumerOffset.json and the answer of GET_ALL_CONSUMER_OFFSET: "topic@group" → queue id → offset.
 struct ConsumerOffsetWrapper {
   DataVersion data_version;
+  // lmqConsumerOffset.json: of groups that are named as light queues; of each topic there is one queue.
+  std::optional<std::map<std::string, int64_t, std::less<>>> lmq_offset_table;
   std::map<std::string, std::map<int32_t, int64_t>, std::less<>> offset_table;
   static Result<ConsumerOffsetWrapper> parse(std::string_view json);
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;

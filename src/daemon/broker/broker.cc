@@ -49,6 +49,9 @@ store::MessageIn copy_of(const proto::RecordView& record, const Address& store_h
 static std::string config_path(const BrokerConfig& c, const char* file) {
   return c.storePathRootDir + "/config/" + file;
 }
+static const char* offset_file(bool light_queues) {
+  return light_queues ? "lmqConsumerOffset.json" : "consumerOffset.json";
+}
 static std::string address_of(const BrokerConfig& c) {
   bool v6 = c.brokerIP1.find(':') != std::string::npos;
   return (v6 ? "[" + c.brokerIP1 + "]" : c.brokerIP1) + ":" + std::to_string(c.listenPort);
@@ -71,7 +74,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       delay_levels(DelayLevels::parse(c.messageDelayLevel).value_or(DelayLevels{})),
       topics(d, config_path(c, "topics.json"), c, delay_levels.count()),
       groups(d, config_path(c, "subscriptionGroup.json"), c),
-      offsets(d, config_path(c, "consumerOffset.json"), durability_of(s)),
+      offsets(d, config_path(c, offset_file(c.enableLmq)), durability_of(s), c.enableLmq),
       filters(d, config_path(c, "consumerFilter.json"), config.filterDataCleanTimeSpan),
       locks(d, config_path(c, "queueLocks.json")),
       due_clock(Loop::current().clock()),
@@ -100,6 +103,7 @@ Task<Result<void>> Broker::load() {
   CO_TRY(co_await topics.load());
   CO_TRY(co_await groups.load());
   CO_TRY(co_await pop.table.load());  // before the offsets, which it follows
+  CO_TRY(co_await offsets.take_over(disk, config_path(config, offset_file(!config.enableLmq))));
   CO_TRY(co_await offsets.load());
   co_await pop.load();
   // Heartbeats bring again what is lost here.
@@ -433,6 +437,12 @@ Refusal refusal_of(const Broker& b, PutMessageStatus s) {
                   b.config.timerMaxDelaySec * 1000)};
     case PutMessageStatus::WHEEL_TIMER_NOT_ENABLE:
       return {ResponseCode::SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false"};
+    case PutMessageStatus::LMQ_CONSUME_QUEUE_NUM_EXCEEDED:
+      return {
+          ResponseCode::SYSTEM_ERROR,
+          fmt::format("[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]broker config enableLmq and enableMultiDispatch, lmq "
+                      "consumeQueue num exceed maxLmqConsumeQueueNum, which is {}",
+                      b.config.maxLmqConsumeQueueNum)};
     case PutMessageStatus::UNKNOWN_ERROR:
       break;
   }

@@ -84,6 +84,7 @@ void ClientManager::register_producer(std::string_view group, const ClientChanne
   auto it = producers_.find(group);
   if (it == producers_.end()) it = producers_.emplace(std::string(group), ProducerTable::mapped_type{}).first;
   it->second.insert_or_assign(channel.connection.get(), channel);
+  producer_clients_.insert_or_assign(channel.client_id, channel.connection);
 }
 
 void ClientManager::unregister_consumer(std::string_view group, Connection* c, bool notify) {
@@ -101,8 +102,16 @@ void ClientManager::unregister_consumer(std::string_view group, Connection* c, b
 void ClientManager::unregister_producer(std::string_view group, Connection* c) {
   auto it = producers_.find(group);
   if (it == producers_.end()) return;
-  it->second.erase(c);
+  auto member = it->second.find(c);
+  if (member == it->second.end()) return;
+  const std::string client_id = std::move(member->second.client_id);
+  it->second.erase(member);
   if (it->second.empty()) producers_.erase(it);
+  const bool has_more = std::any_of(producers_.begin(), producers_.end(),
+                                    [c](const auto& group) { return group.second.contains(c); });
+  auto known = producer_clients_.find(client_id);
+  if (!has_more && known != producer_clients_.end() && known->second.get() == c)
+    producer_clients_.erase(known);
 }
 
 void ClientManager::remove_connection(Connection* c, bool (*notify_group)(const void*, std::string_view),
@@ -131,6 +140,11 @@ void ClientManager::close_silent(int64_t now_ns, int64_t timeout_ns) {
 const ConsumerGroupInfo* ClientManager::consumers(std::string_view group) const {
   auto it = consumers_.find(group);
   return it == consumers_.end() ? nullptr : &it->second;
+}
+
+std::shared_ptr<Connection> ClientManager::producer_connection(std::string_view client_id) const {
+  auto it = producer_clients_.find(client_id);
+  return it == producer_clients_.end() ? nullptr : it->second;
 }
 
 void ClientManager::notify_members(ConsumerGroupInfo& g) {

@@ -80,6 +80,8 @@ class ClientManager {
   void set_on_last_left(std::function<void(std::string_view group)> f) { on_last_left_ = std::move(f); }
 
   const ConsumerGroupInfo* consumers(std::string_view group) const;
+  // The connection of the client with that id which last said that it has producers; null: there is none.
+  std::shared_ptr<Connection> producer_connection(std::string_view client_id) const;
   const ConsumerTable& all_consumers() const { return consumers_; }
   const ProducerTable& all_producers() const { return producers_; }
   // Tells those whose turn has come; until `stopping` and stop().
@@ -96,6 +98,7 @@ class ClientManager {
   Event has_to_tell_;
   uint64_t told_ = 0;
   ProducerTable producers_;
+  TextMap<std::shared_ptr<Connection>> producer_clients_;  // by client id
   std::function<void(std::string_view group)> on_last_left_;
 };
 

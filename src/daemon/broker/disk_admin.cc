@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/broker/handlers.h"
 #include "proto/codes.h"
+#include "store/light_queues.h"
 
 namespace rmq::broker {
 
@@ -39,7 +40,8 @@ Task<void> clean_expired_consumequeue(Broker& b, Request& r, proto::EmptyHeader)
 
 Task<void> clean_unused_topic(Broker& b, Request& r, proto::EmptyHeader) {
   for (const std::string& topic : b.store.topics_with_queues()) {
-    if (b.topics.find(topic) != nullptr || b.topics.is_system(topic)) continue;
+    if (b.topics.find(topic) != nullptr || b.topics.is_system(topic) || store::is_light_queue(topic))
+      continue;
     b.offsets.remove_topic(topic);
     co_await b.store.delete_topic(topic);
     log(LogLevel::notice, ids::queue_dropped, "the queues of a topic that is no more were taken away",

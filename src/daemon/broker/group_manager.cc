@@ -1,6 +1,7 @@
 #include "daemon/broker/group_manager.h"
 
 #include "proto/codes.h"
+#include "store/light_queues.h"
 
 namespace rmq::broker {
 
@@ -11,7 +12,10 @@ GroupManager::GroupManager(Disk& disk, std::string path, const BrokerConfig& con
 
 const proto::SubscriptionGroupConfig* GroupManager::find(std::string_view group) const {
   auto it = groups_.find(group);
-  return it == groups_.end() ? nullptr : &it->second;
+  if (it != groups_.end()) return &it->second;
+  if (!config_.enableLmq || !store::is_light_queue(group)) return nullptr;
+  light_.group_name = group;
+  return &light_;
 }
 
 const proto::SubscriptionGroupConfig* GroupManager::find_or_create(std::string_view group, int64_t now_ms) {

@@ -15,6 +15,8 @@ class GroupManager : public PersistedTable {
  public:
   GroupManager(Disk& disk, std::string path, const BrokerConfig& config);
 
+  // Null when unknown. The pointer is good until the next change, of a group named as a light queue until the
+  // next find(): each such name is a group, of which no table knows.
   const proto::SubscriptionGroupConfig* find(std::string_view group) const;
   // Also creates an unknown group where autoCreateSubscriptionGroup or its name allow it. A creation is in
   // memory at once and saved soon after (save_soon). Null: refused.
@@ -36,6 +38,7 @@ class GroupManager : public PersistedTable {
  private:
   const BrokerConfig& config_;
   TextMap<proto::SubscriptionGroupConfig> groups_;
+  mutable proto::SubscriptionGroupConfig light_;
   std::map<std::string, std::map<std::string, int32_t>> forbidden_;
   proto::DataVersion version_;
   bool unsaved_ = false;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "daemon/broker/attributes.h"
 #include "daemon/broker/handlers.h"
 #include "proto/bodies_route.h"
 #include "proto/bodies_stats.h"
@@ -22,6 +23,13 @@ Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader) {
   if (auto wrong = proto::invalid_group_remark(c->group_name))
     co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
   std::string name = c->group_name;
+  const auto* old = b.groups.find(name);
+  std::string changes;  // as a topic's come
+  for (const auto& [key, value] : c->attributes)
+    changes += (changes.empty() ? "" : ",") + key + (key.starts_with('-') ? "" : "=" + value);
+  c->attributes = old == nullptr ? std::map<std::string, std::string>{} : old->attributes;
+  if (auto wrong = alter_attributes(AttributesOf::group, changes, old == nullptr, c->attributes))
+    co_return r.reply(ResponseCode::SYSTEM_ERROR, *wrong);
   if (b.groups.put(std::move(*c), b.wall_ms())) {
     log(LogLevel::notice, ids::group_changed, "consumer group created or changed",
         {{"GROUP", name}, {"CLIENT", r.connection().peer_text()}});

@@ -10,6 +10,8 @@ namespace rmq::broker {
 // send_message.cc
 Task<void> send_message(Broker& b, Request& r, proto::SendMessageRequestHeader h);
 Task<void> send_batch_message(Broker& b, Request& r, proto::SendMessageRequestHeader h);
+// reply_message.cc
+Task<void> send_reply_message(Broker& b, Request& r, proto::SendMessageRequestHeader h);
 // end_transaction.cc
 Task<void> end_transaction(Broker& b, Request& r, proto::EndTransactionRequestHeader h);
 Task<void> resume_check_half_message(Broker& b, Request& r, proto::ResumeCheckHalfMessageRequestHeader h);
@@ -23,6 +25,8 @@ Task<void> lite_pull_message(Broker& b, Request& r, proto::PullMessageRequestHea
 Task<void> view_message_by_id(Broker& b, Request& r, proto::ViewMessageRequestHeader h);
 // pop/pop_message.cc
 Task<void> pop_message(Broker& b, Request& r, proto::PopMessageRequestHeader h);
+// pop/peek_message.cc
+Task<void> peek_message(Broker& b, Request& r, proto::PeekMessageRequestHeader h);
 // pop/ack_message.cc
 Task<void> ack_message(Broker& b, Request& r, proto::AckMessageRequestHeader h);
 Task<void> batch_ack_message(Broker& b, Request& r, proto::EmptyHeader h);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "store/blocks.h"
+#include "store/light_queues.h"
 #include "uring/loop.h"
 
 namespace rmq::broker {
@@ -231,10 +233,38 @@ void OffsetManager::copy(std::string_view from_group, std::string_view to_group,
   for (const auto& [queue_id, offset] : copied) set(to_group, topic, queue_id, offset);
 }
 
+// Of files that end in a directory the one without anything behind its name goes last: it says that all went.
+Task<Result<void>> OffsetManager::take_over(Disk& disk, std::string other) {
+  for (const std::string& own : {path(), path() + ".bak"}) {
+    auto there = co_await disk.open(own, {});
+    if (there) {
+      co_await (*there)->close();
+      co_return Result<void>();
+    }
+    if (there.error().code != Errc::not_found) co_return std::unexpected(there.error());
+  }
+  for (const char* suffix : {".log", ".bak", ""}) {
+    auto moved = co_await disk.rename(other + suffix, path() + suffix);
+    if (!moved && moved.error().code != Errc::not_found) co_return moved;
+  }
+  auto synced = co_await disk.sync_dir(store::parent_of(path()));
+  if (!synced && synced.error().code == Errc::not_found) co_return Result<void>();  // a new store
+  co_return synced;
+}
+
 proto::ConsumerOffsetWrapper OffsetManager::snapshot() const {
   proto::ConsumerOffsetWrapper w;
   w.data_version = version_;
-  for (const auto& [key, q] : offsets_) w.offset_table.emplace(key, q);
+  if (light_) w.lmq_offset_table.emplace();
+  for (const auto& [key, q] : offsets_) {
+    std::string_view topic, group;
+    const bool of_light_group = light_ && splits_to(key, &topic, &group) && store::is_light_queue(group);
+    auto only = of_light_group ? q.find(store::light_queue_id) : q.end();
+    if (only != q.end())
+      w.lmq_offset_table->emplace(key, only->second);
+    else
+      w.offset_table.emplace(key, q);
+  }
   return w;
 }
 
@@ -246,6 +276,8 @@ Result<void> OffsetManager::parse(std::string_view text) {
   TRY_VAR(w, proto::ConsumerOffsetWrapper::parse(text));
   version_ = w.data_version;
   for (auto& [key, q] : w.offset_table) offsets_.insert_or_assign(key, std::move(q));
+  if (w.lmq_offset_table)
+    for (const auto& [key, offset] : *w.lmq_offset_table) offsets_[key][store::light_queue_id] = offset;
   return {};
 }
 

@@ -34,7 +34,12 @@ class OffsetFollower {
 class OffsetManager : public LoggedTable {
  public:
   using Queues = std::map<int32_t, int64_t>;
-  OffsetManager(Disk& disk, std::string path, Durability d) : LoggedTable(disk, std::move(path), d) {}
+  // `light`: the file is RocketMQ's lmqConsumerOffset.json, with a table more.
+  OffsetManager(Disk& disk, std::string path, Durability d, bool light = false)
+      : LoggedTable(disk, std::move(path), d), light_(light) {}
+  // Before load(): where there is no file of our name, the one of `other` is taken with its log. So the
+  // offsets stay when light queues are switched on or off.
+  Task<Result<void>> take_over(Disk& disk, std::string other);
 
   void set_follower(OffsetFollower* f) { follower_ = f; }
   // As in LoggedTable, and with what the follower has to keep.
@@ -89,6 +94,7 @@ class OffsetManager : public LoggedTable {
   };
   bool is_overtaken(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
   void forget_overtaken(int64_t now_ns);
+  const bool light_;
   Table offsets_, resets_, pulled_;
   OffsetFollower* follower_ = nullptr;
   TextMap<std::map<int32_t, Overtaken>> overtaken_;

@@ -15,6 +15,8 @@ using Served = RouteList<
     Route<SendMessage, send_message>,                          //
     Route<SendMessageV2, send_message>,                        //
     Route<SendBatchMessage, send_batch_message>,               //
+    Route<SendReplyMessage, send_reply_message>,               //
+    Route<SendReplyMessageV2, send_reply_message>,             //
     Route<ConsumerSendMsgBack, consumer_send_msg_back>,        //
     Route<EndTransaction, end_transaction>,                    //
     Route<ResumeCheckHalfMessage, resume_check_half_message>,  //
@@ -25,6 +27,7 @@ using Served = RouteList<
     Route<RecallMessage, recall_message>,                      //
     // POP
     Route<PopMessage, pop_message>,                                   //
+    Route<PeekMessage, peek_message>,                                 //
     Route<AckMessage, ack_message>,                                   //
     Route<BatchAckMessage, batch_ack_message>,                        //
     Route<ChangeMessageInvisibletime, change_message_invisibletime>,  //
@@ -96,11 +99,11 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
                              ResetConsumerOffsetInBroker, AdjustConsumerThreadPool, WhoConsumeTheMessage,
                              RegisterFilterServer, RegisterMessageFilterClass, GetClientConfig>;
 
-// To come: lite topics, request-reply, replication, access control and the rest of the admin requests.
+// To come: lite topics, replication, access control and the rest of the admin requests.
 using ToCome = CommandList<
-    PeekMessage, PopLiteMessage, LiteSubscriptionCtl, AckLiteMessage, GetBrokerLiteInfo, GetParentTopicInfo,
-    GetLiteTopicInfo, GetLiteClientInfo, GetLiteGroupInfo, TriggerLiteDispatch, SendReplyMessage,
-    SendReplyMessageV2, ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList,
+    PopLiteMessage, LiteSubscriptionCtl, AckLiteMessage, GetBrokerLiteInfo, GetParentTopicInfo,
+    GetLiteTopicInfo, GetLiteClientInfo, GetLiteGroupInfo, TriggerLiteDispatch,
+    ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList,
     UpdateAndCreateStaticTopic, DeleteTopicInBrokerList, QueryConsumeQueue, QueryConsumeTimeSpan,
     UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
     UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
@@ -120,6 +123,7 @@ bool is_main_port_only(int32_t code) {
     case RequestCode::PULL_MESSAGE:
     case RequestCode::LITE_PULL_MESSAGE:
     case RequestCode::POP_MESSAGE:
+    case RequestCode::PEEK_MESSAGE:
     case RequestCode::NOTIFICATION:
     case RequestCode::POLLING_INFO:
       return true;

@@ -10,9 +10,11 @@
 
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/retry.h"
+#include "daemon/broker/send_message.h"
 #include "proto/batch.h"
 #include "proto/codes.h"
 #include "proto/properties.h"
+#include "store/light_queues.h"
 
 namespace rmq::broker {
 
@@ -37,45 +39,25 @@ void refuse_unknown_group(Request& r, std::string_view group) {
           group));
 }
 
-namespace {
-
-// A refused send carries MSG_REGION and TRACE_ON as well: the Java client reads them unasked.
-void refuse(Broker& b, Request& r, ResponseCode code, std::string_view remark) {
+void refuse_send(Broker& b, Request& r, ResponseCode code, std::string_view remark) {
   b.stats.now.put_failures++;
   proto::SendRefusedHeader h{b.config.regionId, b.config.traceOn ? "true" : "false"};
   r.answer_with(code, h, remark);
 }
 
-// What one pass over the properties of a send finds.
-struct SendProperties {
-  size_t unique_key_at = 0, unique_key_bytes = 0;  // of the value, in the stored text
-  int64_t tags_code = 0;
-  bool wait = true;
-  bool transaction = false;
-  bool timer = false;
-  bool sharded = false;
-  int delay_level = 0;  // -1: DELAY is not a number
-
-  std::string_view unique_key(std::string_view text) const {
-    return text.substr(unique_key_at, unique_key_bytes);
-  }
-  bool is_special() const { return transaction || timer || delay_level != 0; }
-  MessageType type() const {
-    return transaction                 ? MessageType::transaction
-           : sharded                   ? MessageType::fifo
-           : timer || delay_level != 0 ? MessageType::delay
-                                       : MessageType::normal;
-  }
-};
-
 // As Java's Boolean.parseBoolean.
-bool is_true(std::string_view text) {
+static bool is_true(std::string_view text) {
   constexpr std::string_view yes = "true";
   return std::equal(text.begin(), text.end(), yes.begin(), yes.end(),
                     [](unsigned char a, char b) { return std::tolower(a) == b; });
 }
 
-// Writes to `text` what is stored of `from`: all but what only the broker may say, and what the broker says.
+// As Java's NumberUtils.toInt() with a default of -1.
+static int32_t priority_of(std::string_view text) {
+  int64_t n = -1;
+  return detail::parse_int(text, n) && n >= 0 && n <= INT32_MAX ? static_cast<int32_t>(n) : -1;
+}
+
 SendProperties store_properties(Broker& b, std::string_view from, std::string& text) {
   SendProperties out;
   text.clear();
@@ -84,7 +66,7 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
   proto::Property p;
   while (reader.next(&p)) {
     if (p.name == prop::POP_CK || p.name == prop::CLUSTER || p.name == prop::MSG_REGION ||
-        p.name == prop::TRACE_ON)
+        p.name == prop::TRACE_ON || p.name == prop::INNER_MULTI_QUEUE_OFFSET)
       continue;
     if (p.name == prop::UNIQ_KEY) {
       out.unique_key_at = text.size() + p.name.size() + 1;
@@ -97,12 +79,19 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
       out.wait = p.value != "false";
     else if (p.name == prop::TRAN_MSG)
       out.transaction = is_true(p.value);
-    else if (p.name == prop::DELAY)
+    else if (p.name == prop::DELAY) {
       out.delay_level = b.delay_level_of(p.value);
+      out.has_delay = true;
+    } else if (p.name == prop::SHARDINGKEY)
+      out.sharded = true;
+    else if (p.name == prop::PRIORITY)
+      out.priority = priority_of(p.value);
+    else if (p.name == prop::LITE_TOPIC)
+      out.lite = !p.value.empty();
     else if (p.name.starts_with("TIMER_DEL"))
       out.timer = true;
-    else if (p.name == prop::SHARDINGKEY)
-      out.sharded = true;
+    else if (p.name == prop::INNER_MULTI_DISPATCH)
+      out.light = b.config.enableLmq;
   }
   if (out.unique_key_bytes == 0) {
     std::string key = b.unique_id();
@@ -116,16 +105,15 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
   return out;
 }
 
-// Names, permissions, topic and queue id. True: go on; else it is answered. `queue_id` gets the queue.
 Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t* queue_id) {
   const proto::TopicConfig* topic = b.topics.find(h.topic);
   if (topic == nullptr || b.topics.is_system(h.topic)) {
     if (auto wrong = proto::invalid_topic_remark(h.topic)) {
-      refuse(b, r, ResponseCode::INVALID_PARAMETER, *wrong);
+      refuse_send(b, r, ResponseCode::INVALID_PARAMETER, *wrong);
       co_return false;
     }
     if (proto::is_topic_forbidden_to_send(h.topic)) {
-      refuse(b, r, ResponseCode::NO_PERMISSION, proto::forbidden_to_send_remark(h.topic));
+      refuse_send(b, r, ResponseCode::NO_PERMISSION, proto::forbidden_to_send_remark(h.topic));
       co_return false;
     }
   }
@@ -137,10 +125,10 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
     } else {
       auto pattern = b.topics.pattern_for(h.topic, h.default_topic, h.default_topic_queue_nums, h.unit_mode);
       if (!pattern) {
-        refuse(b, r, ResponseCode::TOPIC_NOT_EXIST,
-               fmt::format("topic[{}] not exist, apply first please!\nSee "
-                           "https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
-                           h.topic));
+        refuse_send(b, r, ResponseCode::TOPIC_NOT_EXIST,
+                    fmt::format("topic[{}] not exist, apply first please!\nSee "
+                                "https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
+                                h.topic));
         co_return false;
       }
       auto changed = co_await b.change_topic(std::move(*pattern));
@@ -148,23 +136,24 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
     }
     topic = b.topics.find(h.topic);
     if (made && topic == nullptr) {
-      refuse(b, r, ResponseCode::TOPIC_NOT_EXIST,
-             fmt::format("topic[{}] not exist: it was deleted while this message was on its way", h.topic));
+      refuse_send(
+          b, r, ResponseCode::TOPIC_NOT_EXIST,
+          fmt::format("topic[{}] not exist: it was deleted while this message was on its way", h.topic));
       co_return false;
     }
     if (!made) {
-      refuse(b, r, ResponseCode::SYSTEM_ERROR,
-             "the topic could not be created: its configuration cannot be written");
+      refuse_send(b, r, ResponseCode::SYSTEM_ERROR,
+                  "the topic could not be created: its configuration cannot be written");
       co_return false;
     }
   }
   if (!proto::perm::is_writeable(static_cast<int32_t>(b.config.brokerPermission)) && topic->order) {
-    refuse(b, r, ResponseCode::NO_PERMISSION,
-           fmt::format("the broker[{}] sending message is forbidden", b.config.brokerIP1));
+    refuse_send(b, r, ResponseCode::NO_PERMISSION,
+                fmt::format("the broker[{}] sending message is forbidden", b.config.brokerIP1));
     co_return false;
   }
   if (h.queue_id >= std::max(topic->read_queue_nums, topic->write_queue_nums)) {
-    refuse(
+    refuse_send(
         b, r, ResponseCode::INVALID_PARAMETER,
         fmt::format(
             "request queueId[{}] is illegal, TopicConfig [topicName={}, readQueueNums={}, writeQueueNums={}] "
@@ -180,22 +169,9 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
   co_return true;
 }
 
-void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std::string_view ids,
-                 int32_t queue_id, std::string_view unique_key, uint64_t messages,
-                 std::string_view recall_handle = {}) {
-  Refusal outcome = refusal_of(b, put.status);
-  bool stored = outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT;
-  if (!stored) return refuse(b, r, outcome.code, outcome.remark);
-  b.stats.now.put_messages += messages;
-  proto::SendMessageResponseHeader h;
-  h.msg_id = ids;
-  h.queue_id = queue_id;
-  h.queue_offset = put.queue_offset;
-  h.transaction_id = unique_key;
-  if (!recall_handle.empty()) h.recall_handle = recall_handle;
-  h.msg_region = b.config.regionId;
-  h.trace_on = b.config.traceOn ? "true" : "false";
-  r.answer<proto::SendMessage>(outcome.code, h, outcome.remark);
+bool is_stored(const store::PutMessageResult& put) {
+  return put.status == store::PutMessageStatus::PUT_OK ||
+         put.status == store::PutMessageStatus::FLUSH_DISK_TIMEOUT;
 }
 
 store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageRequestHeader& h,
@@ -213,15 +189,41 @@ store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageReque
   return m;
 }
 
+namespace {
+
+void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std::string_view ids,
+                 int32_t queue_id, std::string_view unique_key, uint64_t messages,
+                 std::string_view recall_handle = {}) {
+  Refusal outcome = refusal_of(b, put.status);
+  bool stored = outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT;
+  if (!stored) return refuse_send(b, r, outcome.code, outcome.remark);
+  b.stats.now.put_messages += messages;
+  proto::SendMessageResponseHeader h;
+  h.msg_id = ids;
+  h.queue_id = queue_id;
+  h.queue_offset = put.queue_offset;
+  h.transaction_id = unique_key;
+  if (!recall_handle.empty()) h.recall_handle = recall_handle;
+  h.msg_region = b.config.regionId;
+  h.trace_on = b.config.traceOn ? "true" : "false";
+  r.answer<proto::SendMessage>(outcome.code, h, outcome.remark);
+}
+
 // What says something that it cannot mean must not be stored as if it were a plain message.
 bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
+  if (p.lite) {
+    refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
+                "the message is illegal: it is for a lite topic, and this rmqd has none");
+    return true;
+  }
   if (p.transaction && b.config.rejectTransactionMessage) {
-    refuse(b, r, ResponseCode::NO_PERMISSION,
-           fmt::format("the broker[{}] sending transaction message is forbidden", b.config.brokerIP1));
+    refuse_send(b, r, ResponseCode::NO_PERMISSION,
+                fmt::format("the broker[{}] sending transaction message is forbidden", b.config.brokerIP1));
     return true;
   }
   if (p.delay_level < 0) {
-    refuse(b, r, ResponseCode::MESSAGE_ILLEGAL, "the message is illegal: property DELAY is not a number");
+    refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
+                "the message is illegal: property DELAY is not a number");
     return true;
   }
   return false;
@@ -239,16 +241,42 @@ store::PutMessageStatus prepare_half(Broker& b, store::MessageIn& m, std::string
   return has_room ? store::PutMessageStatus::PUT_OK : store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED;
 }
 
+// A message that is nothing but of a priority goes to the queue of that number, whatever queue its producer
+// chose; of another kind it loses its priority (SendMessageProcessor of 5.5).
+void place_by_priority(const Broker& b, const SendProperties& p, store::MessageIn& m, std::string& text) {
+  const proto::TopicConfig* topic = b.topics.find(m.topic);
+  if (p.transaction || p.has_delay || p.timer || p.sharded || topic == nullptr) {
+    proto::remove_property(text, prop::PRIORITY);
+    return;
+  }
+  m.queue_id = std::min(p.priority, std::max(0, topic->write_queue_nums - 1));
+}
+
+// True: refused. What waits for its time or for the end of its transaction must have room for its offsets
+// later.
+bool refuse_light(Broker& b, Request& r, std::string_view topic, std::string_view text) {
+  auto list = proto::find_property(text, prop::INNER_MULTI_DISPATCH);
+  if (!list || store::has_no_light_queues(topic)) return false;
+  auto names = store::parse_light_queues(*list, topic);
+  if (!names) {
+    refuse_send(
+        b, r, ResponseCode::MESSAGE_ILLEGAL,
+        "the message is illegal: INNER_MULTI_DISPATCH must be names of light queues, which begin with "
+        "%LMQ%, separated by commas, none of them twice or the topic itself");
+    return true;
+  }
+  constexpr size_t offset_bytes = 21, other_bytes = 512;
+  if (text.size() + names->size() * offset_bytes + other_bytes <= limits::properties_bytes_max) return false;
+  Refusal no_room = refusal_of(b, store::PutMessageStatus::PROPERTIES_SIZE_EXCEEDED);
+  refuse_send(b, r, no_room.code, no_room.remark);
+  return true;
+}
+
 // ---- messages that are stored once (deduplication.h) ---------------------------------------------------
 
 std::optional<DedupRule> dedup_rule_of(const Broker& b, std::string_view topic) {
   const proto::TopicConfig* config = b.topics.find(topic);
   return config == nullptr ? std::nullopt : DedupRule::of(*config);
-}
-
-bool is_stored(const store::PutMessageResult& put) {
-  return put.status == store::PutMessageStatus::PUT_OK ||
-         put.status == store::PutMessageStatus::FLUSH_DISK_TIMEOUT;
 }
 
 // As the first one was answered, once that one is safe.
@@ -341,7 +369,7 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
     p.transaction = false;  // TRAN_MSG is left from a transaction that was committed
     auto where = co_await route_retry(b, r.command.version, h, text, m.reconsume_times);
     if (!where) {
-      refuse(
+      refuse_send(
           b, r, ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST,
           fmt::format("subscription group not exist, {}", h.topic.substr(proto::names::retry_prefix.size())));
       co_return;
@@ -354,7 +382,8 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
       p.timer = false;
     }
   }
-  if (refuse_special(b, r, p)) co_return;
+  if (p.priority >= 0) place_by_priority(b, p, m, text);
+  if (refuse_special(b, r, p) || (p.light && refuse_light(b, r, m.topic, text))) co_return;
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   auto rule = p.transaction || !dlq.empty() ? std::nullopt : dedup_rule_of(b, h.topic);
   const std::string dedup_text = rule ? rule->text_of(text) : std::string{};
@@ -405,17 +434,23 @@ bool refuse_special_in_batch(Broker& b, Request& r, std::string_view properties)
     if (p.name == prop::TRAN_MSG && is_true(p.value)) found.transaction = true;
     if (p.name == prop::DELAY) found.delay_level = b.delay_level_of(p.value);
     if (p.name.starts_with("TIMER_DEL")) found.timer = true;
+    if (p.name == prop::INNER_MULTI_QUEUE_OFFSET) found.light = true;
   }
   if (!found.is_special()) return false;
-  refuse(b, r, ResponseCode::MESSAGE_ILLEGAL,
-         "the message is illegal: a batch can be neither delayed nor part of a transaction");
+  if (found.light) {
+    refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
+                "the message is illegal: INNER_MULTI_QUEUE_OFFSET is for the broker to say");
+    return true;
+  }
+  refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
+              "the message is illegal: a batch can be neither delayed nor part of a transaction");
   return true;
 }
 
 Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
   if (proto::is_retry_topic(h.topic)) {
-    refuse(b, r, ResponseCode::MESSAGE_ILLEGAL,
-           "batch request does not support retry group " + std::string(h.topic));
+    refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
+                "batch request does not support retry group " + std::string(h.topic));
     co_return;
   }
   if (r.body().size() > static_cast<size_t>(b.config.maxMessageSize))
@@ -427,7 +462,8 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   for (;;) {
     auto more = reader.next(&inner);
     if (!more) {
-      refuse(b, r, ResponseCode::SYSTEM_ERROR, std::string("the batch is malformed: ") + more.error().where);
+      refuse_send(b, r, ResponseCode::SYSTEM_ERROR,
+                  std::string("the batch is malformed: ") + more.error().where);
       co_return;
     }
     if (!*more) break;

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <set>
 
+#include "daemon/broker/attributes.h"
 #include "daemon/broker/deduplication.h"
 #include "proto/codes.h"
+#include "store/light_queues.h"
 
 namespace rmq::broker {
 
@@ -15,11 +15,17 @@ namespace names = proto::names;
 namespace perm = proto::perm;
 
 TopicManager::TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels)
-    : PersistedTable(disk, std::move(path)), config_(config), delay_levels_(delay_levels) {}
+    : PersistedTable(disk, std::move(path)), config_(config), delay_levels_(delay_levels) {
+  light_.read_queue_nums = light_.write_queue_nums = 1;
+  light_.perm = perm::read | perm::write;
+}
 
 const proto::TopicConfig* TopicManager::find(std::string_view topic) const {
   auto it = topics_.find(topic);
-  return it == topics_.end() ? nullptr : &it->second;
+  if (it != topics_.end()) return &it->second;
+  if (!config_.enableLmq || !store::is_light_queue(topic)) return nullptr;
+  light_.topic_name = topic;
+  return &light_;
 }
 
 const proto::TopicConfig* TopicManager::find_plain(std::string_view topic) const {
@@ -46,6 +52,7 @@ std::vector<std::string> TopicManager::system_topics() const {
 }
 
 bool TopicManager::put(proto::TopicConfig c, int64_t now_ms) {
+  if (config_.enableLmq && store::is_light_queue(c.topic_name)) return false;
   auto it = topics_.find(c.topic_name);
   if (it != topics_.end() && static_cast<const proto::TopicConfig&>(it->second) == c) return false;
   add(std::move(c));
@@ -124,104 +131,12 @@ std::string TopicManager::render() const {
 
 Result<void> TopicManager::parse(std::string_view text) {
   TRY_VAR(w, proto::TopicConfigSerializeWrapper::parse(text));
+  for (const auto& [name, c] : w.topic_config_table)
+    for (const auto& [attribute, value] : c.attributes)
+      if (const char* why = why_unserved(attribute, value)) return fail(Errc::unsupported, why);
   version_ = w.data_version;
   for (auto& [name, c] : w.topic_config_table) add(std::move(c));
   return {};
-}
-
-// ---- attributes --------------------------------------------------------------------------------------
-
-namespace {
-
-struct AttributeRule {
-  std::string_view name;
-  bool changeable;
-  std::set<std::string_view> values;  // empty: a number
-  int64_t min = 0, max = 0;
-};
-// TopicAttributes of 5.5.0 that mean something here, and our own; others are refused.
-const AttributeRule attribute_rules[] = {
-    {"queue.type", false, {"BatchCQ", "SimpleCQ", "RocksDBCQ"}},
-    {"cleanup.policy", false, {"DELETE", "COMPACTION"}},
-    {"message.type",
-     true,
-     {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "LITE", "PRIORITY"}},
-    {"dedup.key", true, {"NONE", "UNIQ_KEY", "KEYS"}},
-    {"dedup.window.ms", true, {}, dedup_window_ms_min, dedup_window_ms_max},
-    {"discard.policy", true, {"none", "age", "fifo", "lru"}},
-    {"discard.age.ms", true, {}, 1, INT64_MAX},
-    {"discard.bytes", true, {}, 1, INT64_MAX},
-};
-
-bool is_legal(const AttributeRule& rule, std::string_view value) {
-  if (!rule.values.empty()) return rule.values.contains(value);
-  int64_t n = 0;
-  return detail::parse_int(value, n) && n >= rule.min && n <= rule.max;
-}
-
-const AttributeRule* find_rule(std::string_view key) {
-  for (const auto& r : attribute_rules)
-    if (r.name == key) return &r;
-  return nullptr;
-}
-
-// One item of the text into key and value; the value of a deletion is absent.
-std::optional<std::string> split_item(std::string_view item, bool& deletes, std::string_view& key,
-                                      std::string_view& value) {
-  size_t eq = item.find('=');
-  if (eq != std::string_view::npos) {
-    key = item.substr(0, eq);
-    value = item.substr(eq + 1);
-    if (key.find('+') == std::string_view::npos)
-      return "add/alter attribute format is wrong: " + std::string(key);
-    deletes = false;
-  } else {
-    key = item;
-    if (key.find('-') == std::string_view::npos)
-      return "delete attribute format is wrong: " + std::string(key);
-    deletes = true;
-  }
-  key.remove_prefix(1);
-  if (key.find_first_of("+-") != std::string_view::npos || key.empty())
-    return "kv string format wrong: " + std::string(item);
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<std::string> alter_attributes(std::string_view text, bool creating,
-                                            std::map<std::string, std::string>& current) {
-  std::map<std::string, std::string> next = current;
-  std::set<std::string> seen;
-  while (!text.empty()) {
-    size_t comma = text.find(',');
-    std::string_view item = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    if (item.empty()) continue;
-    bool deletes = false;
-    std::string_view key, value;
-    if (auto wrong = split_item(item, deletes, key, value)) return wrong;
-    std::string k(key);
-    if (!seen.insert(k).second) return "key duplication: " + k;
-    const AttributeRule* rule = find_rule(key);
-    if (rule == nullptr) return "unsupported key: " + k;
-    if (!creating && !rule->changeable) return "attempt to update an unchangeable attribute. key: " + k;
-    if (deletes) {
-      if (creating) return "only add attribute is supported while creating topic. key: " + k;
-      if (!current.contains(k)) return "attempt to delete a nonexistent key: " + k;
-      next.erase(k);
-      continue;
-    }
-    if (!is_legal(*rule, value))
-      return rule->values.empty()
-                 ? fmt::format("value of {} is not in range({}, {}): {}", k, rule->min, rule->max, value)
-                 : "value is not in set: " + std::string(value);
-    next[k] = std::string(value);
-  }
-  current = std::move(next);
-  return std::nullopt;
 }
 
 }  // namespace rmq::broker

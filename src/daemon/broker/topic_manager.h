@@ -22,7 +22,8 @@ class TopicManager : public PersistedTable {
  public:
   TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels);
 
-  // Null when unknown. The pointer is good until the next change.
+  // Null when unknown. The pointer is good until the next change, of a light queue until the next find():
+  // each name of one is a topic with one queue, of which no table knows.
   const proto::TopicConfig* find(std::string_view topic) const;
   // The same for a topic that is neither of the system nor a retry or order topic, nor de-duplicated; null
   // for those.
@@ -58,12 +59,8 @@ class TopicManager : public PersistedTable {
   void add(proto::TopicConfig c);
   TextMap<KnownTopic> topics_;
   TextSet system_;
+  mutable proto::TopicConfig light_;
   proto::DataVersion version_;
 };
-
-// `attributes` of UPDATE_AND_CREATE_TOPIC ("+k=v,-k2") applied to `current`; an error text in RocketMQ's
-// words. `creating`: the topic is new. Errors leave `current` unchanged.
-std::optional<std::string> alter_attributes(std::string_view text, bool creating,
-                                            std::map<std::string, std::string>& current);
 
 }  // namespace rmq::broker

@@ -4,6 +4,7 @@
 
 #include "daemon/broker/broker.h"
 #include "proto/codes.h"
+#include "store/light_queues.h"
 
 namespace rmq::broker {
 
@@ -36,7 +37,8 @@ void TopicRoutes::forget_old(int64_t now_ns) {
 }
 
 Task<std::optional<Queues>> TopicRoutes::readable_queues(std::string topic) {
-  if (!broker_.registration.has_servers()) co_return own_queues(topic);
+  // No name server knows a light queue.
+  if (!broker_.registration.has_servers() || store::is_light_queue(topic)) co_return own_queues(topic);
   forget_old(broker_.now_ns());
   std::shared_ptr<Known>& slot = known_[topic];
   if (!slot) slot = std::make_shared<Known>();

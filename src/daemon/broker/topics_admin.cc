@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "daemon/broker/attributes.h"
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/pop/pop_handle.h"
 #include "proto/bodies_route.h"
 #include "proto/bodies_stats.h"
 #include "proto/codes.h"
+#include "store/light_queues.h"
 
 namespace rmq::broker {
 
@@ -44,8 +46,15 @@ Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequ
   c.multi_tag = h.topic_filter_type == "MULTI_TAG";
   c.topic_sys_flag = h.topic_sys_flag.value_or(0);
   c.order = h.order;
-  if (auto wrong = alter_attributes(h.attributes.value_or(std::string_view{}), old == nullptr, c.attributes))
+  if (auto wrong = alter_attributes(AttributesOf::topic, h.attributes.value_or(std::string_view{}),
+                                    old == nullptr, c.attributes))
     co_return r.reply(ResponseCode::SYSTEM_ERROR, *wrong);
+  const auto is_mixed = [](const proto::TopicConfig& t) {
+    auto type = t.attributes.find("message.type");
+    return type != t.attributes.end() && type->second == "MIXED";
+  };
+  if (!b.config.enableMixedMessageType && is_mixed(c) && (old == nullptr || !is_mixed(*old)))
+    co_return r.reply(ResponseCode::INVALID_PARAMETER, "MIXED message type is not supported.");
   auto changed = co_await b.change_topic(std::move(c));
   if (!changed)
     co_return r.reply(ResponseCode::SYSTEM_ERROR, "the topic cannot be kept: " + to_string(changed.error()));
@@ -87,7 +96,8 @@ Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h
                         "the deletion cannot be kept: " + to_string(saved.error()));
   }
   // A topic of this name that somebody makes from here on starts with empty queues.
-  if (b.topics.find(h.topic) == nullptr) co_await b.store.delete_topic(std::string(h.topic));
+  if (b.topics.find(h.topic) == nullptr || store::is_light_queue(h.topic))
+    co_await b.store.delete_topic(std::string(h.topic));
   for (std::string& t : retries)
     if (b.topics.find(t) == nullptr) co_await b.store.delete_topic(std::move(t));
   r.reply(ResponseCode::SUCCESS);

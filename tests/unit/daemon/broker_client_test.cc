@@ -318,6 +318,15 @@ Task<void> topics(World& w) {
   EXPECT_EQ(code_of(a), 29);
   a = co_await w.peer->call(create("Other", "3", "6", "+no.such=1"));
   EXPECT_EQ(code_of(a), 1);
+  for (const char* unserved :
+       {"+queue.type=BatchCQ", "+queue.type=RocksDBCQ", "+cleanup.policy=COMPACTION", "+message.type=LITE"}) {
+    a = co_await w.peer->call(create("Other", "3", "6", unserved));
+    EXPECT_EQ(code_of(a), 1) << unserved;
+    EXPECT_NE(remark(a).find(unserved + 1), std::string::npos) << "named: " << remark(a);
+  }
+  EXPECT_EQ(w.broker.topics.find("Other"), nullptr);
+  a = co_await w.peer->call(create("Other", "3", "6", "+message.type=MIXED"));
+  EXPECT_EQ(code_of(a), w.config.enableMixedMessageType ? 0 : 29) << remark(a);
   a = co_await w.call(RequestCode::GET_TOPIC_STATS_INFO, {{"topic", "New"}});
   auto stats = proto::TopicStatsTable::parse(body_text(a));
   EXPECT_TRUE(stats && stats->offset_table.size() == 3) << "every queue at once";
@@ -334,6 +343,34 @@ Task<void> topics(World& w) {
 }
 TEST(BrokerClient, TopicAdministration) {
   simulate({topics});
+  BrokerConfig c = test_config();
+  c.enableMixedMessageType = true;
+  simulate({topics}, c);
+}
+
+// A topic of RocketMQ's that would not be what it says here: the start is refused, by name.
+Task<void> nothing(World&) {
+  co_return;
+}
+Task<Result<void>> start_with_topic(sim::SimNetwork& network, Disk& disk, std::string attributes) {
+  std::string json = R"({"topicConfigTable":{"T":{"attributes":{)" + attributes +
+                     R"(},"perm":6,"readQueueNums":1,"topicName":"T","writeQueueNums":1}}})";
+  auto written = co_await store::replace_file(disk, "/store/config/topics.json", json);
+  EXPECT_TRUE(written);
+  co_return co_await run_until_crash<>(network, disk, test_config(), nothing);
+}
+Task<void> expect_start(sim::SimNetwork& network, Disk& disk, std::string attributes, std::string why) {
+  auto r = co_await start_with_topic(network, disk, attributes);
+  EXPECT_EQ(r.has_value(), why.empty()) << attributes;
+  if (!r) EXPECT_NE(to_string(r.error()).find(why), std::string::npos) << to_string(r.error());
+}
+TEST(BrokerClient, TopicsThatAreNotServedRefuseTheStart) {
+  sim::SimLoop loop(1);
+  sim::SimNetwork network(loop);
+  sim::SimDisk disk(loop, {});
+  loop.run(expect_start(network, disk, R"("cleanup.policy":"COMPACTION")", "cleanup.policy=COMPACTION"));
+  loop.run(expect_start(network, disk, R"("queue.type":"BatchCQ")", "queue.type=BatchCQ"));
+  loop.run(expect_start(network, disk, R"("cleanup.policy":"DELETE","queue.type":"SimpleCQ")", ""));
 }
 
 Task<void> config(World& w) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "daemon/broker/attributes.h"
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/pop/pop_handle.h"
 #include "daemon/broker/pop/pop_requests.h"
@@ -12,6 +13,7 @@
 #include "daemon/broker/subscription_filter.h"
 #include "proto/codes.h"
 #include "proto/properties.h"
+#include "store/light_queues.h"
 
 namespace rmq::broker {
 
@@ -110,8 +112,33 @@ void append_retries(Broker& b, Popped& p, const PopQueue& q, int64_t start,
   }
 }
 
+// In a light queue a message has another offset than in the queue of its topic.
+int64_t offset_in(std::string_view topic, const proto::RecordView& record) {
+  const std::vector<store::LightPlace> places = store::light_places_of(record);
+  auto here = std::ranges::find(places, topic, &store::LightPlace::queue);
+  return here == places.end() ? record.queue_offset : here->offset;
+}
+
+// The queue offsets of what was found.
+std::vector<int64_t> offsets_of(const PopQueue& q, const store::GetMessageResult& g) {
+  std::vector<int64_t> out;
+  if (store::is_light_queue(q.topic)) {
+    const std::string all = joined(g.extents, g.byte_count);
+    for (Bytes rest = as_bytes(all); !rest.empty();) {
+      auto record = proto::parse_record(rest);
+      check(record.has_value());
+      out.push_back(offset_in(q.topic, *record));
+      rest = rest.subspan(record->size);
+    }
+    return out;
+  }
+  RecordWalk walk(g.extents);
+  while (auto offset = walk.next()) out.push_back(*offset);
+  return out;
+}
+
 // The messages of the last pop that were acknowledged do not come again with the others.
-void drop_acknowledged(Popped& p, const OrderInfo* last, store::GetMessageResult& g,
+void drop_acknowledged(Popped& p, std::string_view topic, const OrderInfo* last, store::GetMessageResult& g,
                        std::vector<int64_t>& offsets) {
   if (last == nullptr || last->acknowledged == 0) return;
   const std::string all = joined(g.extents, g.byte_count);
@@ -120,10 +147,11 @@ void drop_acknowledged(Popped& p, const OrderInfo* last, store::GetMessageResult
     auto record = proto::parse_record(rest);
     check(record.has_value());
     bool done = false;
+    const int64_t offset = offset_in(topic, *record);
     for (size_t i = 0; i < last->messages.size(); i++)
-      done = done || (last->is_acknowledged(i) && last->messages[i].offset == record->queue_offset);
+      done = done || (last->is_acknowledged(i) && last->messages[i].offset == offset);
     if (!done) {
-      left.push_back(record->queue_offset);
+      left.push_back(offset);
       p.rewritten += as_text(rest.first(record->size));
     }
     rest = rest.subspan(record->size);
@@ -158,12 +186,10 @@ void pop_in_order(Broker& b, Popped& p, PopQueue& q, const store::GetMessageResu
 }
 
 void take(Broker& b, Popped& p, PopQueue& q, int64_t start, store::GetMessageResult& g) {
-  std::vector<int64_t> offsets;
-  RecordWalk walk(g.extents);
-  while (auto offset = walk.next()) offsets.push_back(*offset);
+  std::vector<int64_t> offsets = offsets_of(q, g);
   const char mark = retry_mark_of(q.topic);
   if (p.h.order) {
-    drop_acknowledged(p, q.order.get(), g, offsets);
+    drop_acknowledged(p, q.topic, q.order.get(), g, offsets);
     pop_in_order(b, p, q, g, offsets);
     p.moved = true;
     if (offsets.empty()) return;
@@ -259,26 +285,41 @@ Task<void> pop_queue(Broker& b, Popped& p, std::string topic, int32_t queue_id) 
 
 // ---- all queues ------------------------------------------------------------------------------------------
 
-Task<void> pop_topic(Broker& b, Popped& p, std::string topic, uint64_t first) {
+// In the order of their ids from `first` on, or in that of their priorities.
+Task<void> pop_topic(Broker& b, Popped& p, std::string topic, std::optional<uint64_t> first) {
   const proto::TopicConfig* c = b.topics.find(topic);
   const auto queues = c == nullptr ? 0 : static_cast<uint64_t>(c->read_queue_nums);
-  for (uint64_t i = 0; i < queues; i++)
-    co_await pop_queue(b, p, topic, static_cast<int32_t>((first + i) % queues));
+  const bool from_last = !first && b.config.priorityOrderAsc;
+  for (uint64_t i = 0; i < queues; i++) {
+    const uint64_t q = from_last ? queues - 1 - i : (first.value_or(0) + i) % queues;
+    co_await pop_queue(b, p, topic, static_cast<int32_t>(q));
+  }
+}
+
+bool goes_by_priority(const Broker& b, const proto::PopMessageRequestHeader& h, uint64_t random) {
+  const proto::TopicConfig* topic = b.topics.find(h.topic);
+  const proto::SubscriptionGroupConfig* group = b.groups.find(h.consumer_group);
+  if (h.order || topic == nullptr || group == nullptr || !is_priority_topic(*topic)) return false;
+  return static_cast<int64_t>(random) < priority_factor_of(*group);
 }
 
 Task<void> pop_all(Broker& b, Popped& p) {
   std::vector<std::string> retries;
   if (!p.h.order) retries = b.pop.retry_topics(p.h.consumer_group, p.h.topic);
   const uint64_t random = Loop::current().random().below(100);
-  const bool retries_first = static_cast<int64_t>(random) < b.config.popFromRetryProbability;
+  const bool by_priority = goes_by_priority(b, p.h, random);
+  const int64_t retries_of_hundred =
+      by_priority ? b.config.popFromRetryProbabilityForPriority : b.config.popFromRetryProbability;
+  const bool retries_first = static_cast<int64_t>(random) < retries_of_hundred;
+  const std::optional<uint64_t> first = by_priority ? std::nullopt : std::optional(random);
   for (const std::string& t : retries)
-    if (retries_first) co_await pop_topic(b, p, t, random);
+    if (retries_first) co_await pop_topic(b, p, t, first);
   if (p.h.queue_id < 0)
-    co_await pop_topic(b, p, std::string(p.h.topic), random);
+    co_await pop_topic(b, p, std::string(p.h.topic), first);
   else
     co_await pop_queue(b, p, std::string(p.h.topic), p.h.queue_id);
   for (const std::string& t : retries)
-    if (!retries_first && !p.is_full()) co_await pop_topic(b, p, t, random);
+    if (!retries_first && !p.is_full()) co_await pop_topic(b, p, t, first);
 }
 
 void answer_pop(Broker& b, Request& r, ResponseCode code, Popped& p, const char* reason = nullptr) {
