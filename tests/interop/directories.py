@@ -54,6 +54,7 @@ class Directory:
 
     def __init__(self, place, path, crc=False):
         self.place, self.path, self.store, self.crc = place, path, path + '/store', crc
+        self.options = []               # of both brokers, beside FILES
         os.makedirs(path)
         self.namesrv_port, self.broker_port = free_ports()
         self.broker = '127.0.0.1:%d' % self.broker_port
@@ -66,7 +67,7 @@ class Directory:
     def start(self, target):
         log = '%s/%s.log' % (self.path, target)
         # Recalls name topic and key, which RocketMQ 5.5 understands when it is told so.
-        extra = FILES + (['appendTopicForTimerDeleteKey=true'] if target == 'reference' else [])
+        extra = FILES + self.options + (['appendTopicForTimerDeleteKey=true'] if target == 'reference' else [])
         if self.crc and target != 'reference49':
             extra = extra + ['enabledAppendPropCRC=true']
         if self.crc and target == 'reference':
@@ -507,6 +508,70 @@ def pops(d, end):
     yield 'nothing_is_left'
 
 
+LIGHT = ['%LMQ%a', '%LMQ%b']
+
+
+def write_light(client, who):
+    """Messages of one topic that come into light queues, and an offset of a group in one."""
+    for i in range(30):
+        names = LIGHT[:1 + i % 2] if i % 3 else LIGHT[1:]
+        r.send(client, 'Parent', 0, b'%s %d' % (who.encode(), i), r.properties(
+            INNER_MULTI_DISPATCH=','.join(names), UNIQ_KEY=unique(who, i)))
+    time.sleep(1)                       # RocketMQ's queues lag behind its answers
+    _, top = r.offsets(client, LIGHT[0], 0)
+    client.call(r.UPDATE_OFFSET, dict(consumerGroup='billing', topic=LIGHT[0], queueId=0,
+                                      commitOffset=top - 3))
+
+
+def snapshot_light(client):
+    out = {'records': {}, 'offsets': {}, 'committed': {}}
+    for topic, queue in [(t, 0) for t in LIGHT] + [('Parent', 0)]:
+        out['offsets'][topic, queue] = r.offsets(client, topic, queue)
+        # By the queue offset in their topic: it is the one that a record has.
+        out['records'][topic, queue] = r.pull_all(client, topic, queue)
+    header, _ = client.call(r.QUERY_OFFSET, dict(consumerGroup='billing', topic=LIGHT[0], queueId=0))
+    out['committed']['billing'] = header['extFields']['offset']
+    return out
+
+
+def light_queues(d):
+    """Light queues, which are only in the queue files and in properties of records, both ways."""
+    d.options = ['enableLmq=true', 'enableMultiDispatch=true']
+    d.start('reference')
+    make_topics(d.client)
+    d.client.call(r.UPDATE_TOPIC, dict(topic='Parent', defaultTopic='TBW102', readQueueNums=1,
+                                       writeQueueNums=1, perm=6, topicFilterType='SINGLE_TAG',
+                                       topicSysFlag=0, order='false'))
+    write_light(d.client, 'first')
+    first = snapshot_light(d.client)
+    expect(len(first['records'][LIGHT[0], 0]) > 0, 'RocketMQ has nothing in ' + LIGHT[0])
+    time.sleep(2.5)
+    d.end('stop')
+    check_store(d.store)
+    d.start('rmqd')
+    compare(first, snapshot_light(d.client), 'rmqd on the directory')
+    yield 'rmqd_serves_it'
+    write_light(d.client, 'second')
+    second = snapshot_light(d.client)
+    grown(first, second, 'after rmqd wrote')
+    d.end('stop')
+    check_store(d.store)
+    d.start('reference')
+    compare(second, snapshot_light(d.client), 'RocketMQ on the directory')
+    yield 'rocketmq_serves_both'
+    write_light(d.client, 'third')
+    third = snapshot_light(d.client)
+    grown(second, third, 'after RocketMQ wrote again')
+    time.sleep(2.5)
+    d.end('kill')
+    check_store(d.store)
+    d.start('rmqd')
+    compare(third, snapshot_light(d.client), 'rmqd after the way back')
+    d.end('stop')
+    check_store(d.store)
+    yield 'and_again'
+
+
 def rocksdb(d):
     """A store with its queues and configuration in RocksDB is refused, and stays as it is."""
     global FILES
@@ -573,4 +638,5 @@ def directories(place):
     yield from scenario(place, 'transactions', transactions)
     for end in ('stop', 'kill'):
         yield from scenario(place, 'pops_' + end, lambda d: pops(d, end))
+    yield from scenario(place, 'light_queues', light_queues)
     yield from scenario(place, 'rocksdb', rocksdb)

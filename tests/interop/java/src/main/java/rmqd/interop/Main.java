@@ -33,6 +33,7 @@ public final class Main {
         TransactionChecks.add(all);
         OrderChecks.add(all);
         RetryChecks.add(all);
+        BodyChecks.add(all);
         if (Versions.hasPop()) {
             PopChecks.add(all);
         }
@@ -48,6 +49,7 @@ public final class Main {
         if (Versions.hasPop()) {
             PopChecks.addAlone(all);
         }
+        BodyChecks.addAlone(all);
         return all;
     }
 

@@ -2,8 +2,10 @@ package rmqd.interop;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -71,6 +73,36 @@ final class Versions {
             }
         }
         throw new NoSuchMethodException("setMessageModel");
+    }
+
+    private static Method compressTypeSetter() {
+        for (Method m : DefaultMQProducer.class.getMethods()) {
+            if (m.getName().equals("setCompressType") && m.getParameterCount() == 1) {
+                return m;
+            }
+        }
+        return null;
+    }
+
+    /** Names of what a producer can compress with; none: it cannot choose. */
+    static List<String> compressTypes() {
+        List<String> names = new ArrayList<>();
+        Method setter = compressTypeSetter();
+        if (setter != null) {
+            for (Object type : setter.getParameterTypes()[0].getEnumConstants()) {
+                names.add(((Enum<?>) type).name());
+            }
+        }
+        return names;
+    }
+
+    static void setCompressType(DefaultMQProducer p, String name) throws Exception {
+        Method setter = compressTypeSetter();
+        for (Object type : setter.getParameterTypes()[0].getEnumConstants()) {
+            if (((Enum<?>) type).name().equals(name)) {
+                invoke(setter, p, type);
+            }
+        }
     }
 
     static boolean hasPop() {
