@@ -108,7 +108,7 @@ void ClientManager::unregister_producer(std::string_view group, Connection* c) {
   it->second.erase(member);
   if (it->second.empty()) producers_.erase(it);
   const bool has_more = std::any_of(producers_.begin(), producers_.end(),
-                                    [c](const auto& group) { return group.second.contains(c); });
+                                    [c](const auto& other) { return other.second.contains(c); });
   auto known = producer_clients_.find(client_id);
   if (!has_more && known != producer_clients_.end() && known->second.get() == c)
     producer_clients_.erase(known);
