@@ -302,8 +302,11 @@ final class OrderChecks {
         String topic = env.topic(2);
         String group = env.group();
         List<MessageQueue> all = env.queues(topic);
-        equal(lock(env, "lockBatchMQ", group, "a", all.subList(0, 1)), Set.of(0), "locks of the first");
-        equal(lock(env, "lockBatchMQ", group, "b", all), Set.of(1), "locks of the second");
+        String a = member(env, topic, group);
+        String b = member(env, topic, group);
+        Env.until("two members", () -> env.members(topic, group).size() == 2);
+        equal(lock(env, "lockBatchMQ", group, a, all.subList(0, 1)), Set.of(0), "locks of the first");
+        equal(lock(env, "lockBatchMQ", group, b, all), Set.of(1), "locks of the second");
         env.restartBroker();
         Env.until("the broker is found again", () -> {
             try {
@@ -312,7 +315,13 @@ final class OrderChecks {
                 return false;
             }
         });
-        equal(lock(env, "lockBatchMQ", group, "b", all), Set.of(1), "locks of the second after the restart");
-        equal(lock(env, "lockBatchMQ", group, "a", all), Set.of(0), "locks of the first after the restart");
+        equal(lock(env, "lockBatchMQ", group, b, all), Set.of(1), "locks of the second after the restart");
+        equal(lock(env, "lockBatchMQ", group, a, all), Set.of(0), "locks of the first after the restart");
+    }
+
+    /** The client id of a consumer of the group that asks for no locks itself. */
+    private static String member(Env env, String topic, String group) throws Exception {
+        return env.push(group, topic, "*", new Sink()).getDefaultMQPushConsumerImpl().getmQClientFactory()
+            .getClientId();
     }
 }
