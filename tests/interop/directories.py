@@ -67,7 +67,9 @@ class Directory:
     def start(self, target):
         log = '%s/%s.log' % (self.path, target)
         # Recalls name topic and key, which RocketMQ 5.5 understands when it is told so.
-        extra = FILES + self.options + (['appendTopicForTimerDeleteKey=true'] if target == 'reference' else [])
+        extra = FILES + self.options
+        if target == 'reference':
+            extra = extra + ['appendTopicForTimerDeleteKey=true']
         if self.crc and target != 'reference49':
             extra = extra + ['enabledAppendPropCRC=true']
         if self.crc and target == 'reference':
