@@ -95,7 +95,7 @@ void look_at_order(Run& r, const std::vector<PoppedMessage>& got) {
     for (size_t before = id % 2; before < id && id < r.model.messages.size(); before += 2) {
       const Message& m = r.model.messages[before];
       if (m.sent && !m.acknowledged && !m.perhaps && !here.contains(before))
-        r.model.error("message " + p.body + " came before " + std::to_string(before));
+        r.error("message " + p.body + " came before " + std::to_string(before));
     }
     here.insert(id);
   }
