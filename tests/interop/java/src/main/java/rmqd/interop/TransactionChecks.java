@@ -137,7 +137,9 @@ final class TransactionChecks {
     /** What a group has left open whose producers are all away delays nobody else. */
     static void offlineGroup(Env env) throws Exception {
         String topic = env.topic(4);
-        TransactionMQProducer gone = producer(env, env.group(), new Local(false));
+        Local undecided = new Local(false);
+        undecided.undecided = true;     // a slow machine asks it before it is gone
+        TransactionMQProducer gone = producer(env, env.group(), undecided);
         send(gone, topic, 0, 20);
         gone.shutdown();
         Sink sink = new Sink();
