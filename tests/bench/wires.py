@@ -1,20 +1,20 @@
 """Connections that send and receive what there is and never wait, for programs that are hundreds of clients;
-and a broker, ours or one that runs already, whose memory and CPU time are watched."""
-import argparse
+and what a broker's process takes meanwhile."""
 import json
 import os
 import pathlib
 import resource
 import selectors
-import shutil
 import socket
 import struct
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'interop'))
-from figures import Broker, root  # noqa: E402
 import remoting as r  # noqa: E402
+
+most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
 
 
 def frame(code, opaque, fields, body=b''):
@@ -90,75 +90,24 @@ def blast(address, frames, connections=4, window=64, take=None):
         w.socket.close()
 
 
-class Watched(Broker):
-    """With what the process takes."""
-
-    @property
-    def pid(self):
-        return self.o.pid or self.process.pid
-
-    def rss(self):
-        for line in open('/proc/%d/status' % self.pid):
-            if line.startswith('VmRSS'):
-                return int(line.split()[1]) * 1024
-
-    def cpu(self):
-        fields = open('/proc/%d/stat' % self.pid).read().rsplit(')', 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-    def address(self):
-        return self.o.broker or '127.0.0.1:%d' % self.port
+def cpu_seconds(pid):
+    with open('/proc/%d/stat' % pid) as f:
+        fields = f.read().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 class Measured:
     """Seconds and the broker's CPU seconds of a block."""
 
     def __init__(self, b):
-        self.b = b
+        self.pid = b.process.pid
 
     def __enter__(self):
-        self.began, self.cpu = time.monotonic(), self.b.cpu()
+        self.began, self.cpu = time.monotonic(), cpu_seconds(self.pid)
         return self
 
     def __exit__(self, *_):
-        self.seconds, self.cpu = time.monotonic() - self.began, self.b.cpu() - self.cpu
+        self.seconds, self.cpu = time.monotonic() - self.began, cpu_seconds(self.pid) - self.cpu
 
     def of(self, n):
         return {'per second': round(n / self.seconds), 'CPU us each': round(self.cpu / n * 1e6, 1)}
-
-
-def arguments(doc, **numbers):
-    """A parser with the options of a broker, and one for each of these numbers."""
-    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--rmqd', default=str(root / 'build/src/daemon/rmqd'))
-    p.add_argument('--rmqctl', default=str(root / 'build/src/ctl/rmqctl'))
-    p.add_argument('--namesrv')
-    p.add_argument('--broker')
-    p.add_argument('--pid', type=int)
-    for name, value in numbers.items():
-        p.add_argument('--' + name, type=int, default=value)
-    return p
-
-
-def measure(p, work):
-    """work(broker, options, note) with a broker that runs; figures as lines, and as one JSON object at the
-    end."""
-    o = p.parse_args()
-    o.store = None
-    if bool(o.namesrv) != bool(o.broker and o.pid):
-        p.error('--namesrv, --broker and --pid go together')
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    b, out = Watched(o), {}
-
-    def note(name, value):
-        out[name] = value
-        print(f'{name}: {value}', flush=True)
-
-    try:
-        b.start()
-        work(b, o, note)
-    finally:
-        b.stop()
-        shutil.rmtree(b.store)
-    print(json.dumps(out))
