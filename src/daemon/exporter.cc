@@ -37,6 +37,7 @@ void Exporter::add(MetricsSource& source, std::string labels) {
 }
 
 Task<void> Exporter::remove(MetricsSource& source) {
+  server_.close_connections();  // who takes a page slowly holds nobody up
   co_await one_page_.acquire();
   std::erase_if(sources_, [&](const Source& s) { return s.source == &source; });
   one_page_.release();

@@ -40,7 +40,7 @@ class Exporter : private HttpService {
 
   // What is on the page, in this order. `labels`: of all its samples (MetricsPage::labels_text()).
   void add(MetricsSource& source, std::string labels);
-  // Resolves when no page is being made of it; then it may die.
+  // Resolves soon, when no page is being made of it any more; then it may die. Connections are closed.
   Task<void> remove(MetricsSource& source);
 
   uint16_t port() const { return server_.port(); }

@@ -244,9 +244,13 @@ Task<void> HttpServer::accept_loop() {
   }
 }
 
+void HttpServer::close_connections() {
+  for (Stream* s : open_) s->close();
+}
+
 Task<void> HttpServer::stop() {
   if (listener_) listener_->close();
-  for (Stream* s : open_) s->close();
+  close_connections();
   co_await scope_.join();
   if (listener_) co_await listener_->closed();
 }

@@ -73,6 +73,8 @@ class HttpServer {
   Task<Result<void>> listen(std::string host, uint16_t port);
   // Stops accepting, closes all connections, and resolves when none is left.
   Task<void> stop();
+  // Ends the answers that are on their way, and all connections. New ones may come.
+  void close_connections();
   uint16_t port() const { return port_; }
   size_t connections() const { return open_.size(); }
   // Answers by status since the start: calls f(status, count).

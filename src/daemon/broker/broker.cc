@@ -171,6 +171,7 @@ Task<void> Broker::save_all() {
 
 Task<void> Broker::once_a_second() {
   uint64_t seconds = 0;
+  proto::DataVersion topics_counted, groups_counted;
   for (;;) {
     bool stop = co_await stopping.wait_for(ns_per_s);
     if (stop) co_return;
@@ -178,6 +179,9 @@ Task<void> Broker::once_a_second() {
     stats.flush.sample(store.stats().log_write);
     if (++seconds % 10 != 0) continue;
     stats_items.sample(now_ns());
+    if (topics.data_version() == topics_counted && groups.data_version() == groups_counted) continue;
+    topics_counted = topics.data_version();
+    groups_counted = groups.data_version();
     metrics.forget_where([&](std::string_view topic) { return topics.find(topic) != nullptr; },
                          [&](std::string_view group) { return groups.find(group) != nullptr; });
   }

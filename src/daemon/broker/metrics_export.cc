@@ -193,32 +193,43 @@ Task<void> BrokerExport::write_lag(MetricsPage& page) {
   }
 }
 
+// Connections by language and version; numbers, since there may be very many of them.
+using Clients = std::map<std::pair<proto::LanguageCode, int32_t>, uint64_t>;
+
+static void count_clients(Clients& into, const std::map<Connection*, ClientChannel>& channels) {
+  for (const auto& [connection, channel] : channels) into[{channel.language, channel.version}]++;
+}
+
 Task<void> BrokerExport::write_connections(MetricsPage& page) {
-  std::map<std::pair<std::string, std::string>, uint64_t> producers;
-  for (const auto& [group, channels] : broker_.clients.all_producers())
-    for (const auto& [connection, channel] : channels)
-      producers[{lower(proto::name_of(channel.language)), lower(proto::version_name(channel.version))}]++;
+  Clients producers;
+  for (const auto& [group, channels] : broker_.clients.all_producers()) count_clients(producers, channels);
   page.family(metric::producer_connections);
-  for (const auto& [key, count] : producers)
-    page.sample({{"language", key.first}, {"version", key.second}, {"protocol_type", remoting}}, count);
-  std::map<std::tuple<std::string, std::string, std::string, std::string_view>, uint64_t> consumers;
-  for (const auto& [group, info] : broker_.clients.all_consumers()) {
-    constexpr std::array<std::string_view, 3> modes{"pull", "push", "pop"};
-    const std::string_view mode = modes[std::min<size_t>(static_cast<size_t>(info.consume_type), 2)];
-    for (const auto& [connection, channel] : info.channels)
-      consumers[{group, lower(proto::name_of(channel.language)), lower(proto::version_name(channel.version)),
-                 mode}]++;
-  }
-  page.family(metric::consumer_connections);
-  for (const auto& [key, count] : consumers) {
-    const auto& [group, language, version, mode] = key;
-    page.sample({{"consumer_group", group},
-                 {"language", language},
-                 {"version", version},
-                 {"consume_mode", mode},
-                 {"protocol_type", remoting},
-                 {"is_system", text_of(proto::is_system_group(group))}},
+  for (const auto& [client, count] : producers)
+    page.sample({{"language", lower(proto::name_of(client.first))},
+                 {"version", lower(proto::version_name(client.second))},
+                 {"protocol_type", remoting}},
                 count);
+  struct Group {
+    size_t mode = 0;
+    Clients clients;
+  };
+  std::map<std::string, Group> groups;  // sorted, and a copy: it may change while the page is sent
+  for (const auto& [name, info] : broker_.clients.all_consumers()) {
+    Group& g = groups[name];
+    g.mode = std::min<size_t>(static_cast<size_t>(info.consume_type), 2);
+    count_clients(g.clients, info.channels);
+  }
+  static constexpr std::array<std::string_view, 3> modes{"pull", "push", "pop"};
+  page.family(metric::consumer_connections);
+  for (const auto& [name, group] : groups) {
+    for (const auto& [client, count] : group.clients)
+      page.sample({{"consumer_group", name},
+                   {"language", lower(proto::name_of(client.first))},
+                   {"version", lower(proto::version_name(client.second))},
+                   {"consume_mode", modes[group.mode]},
+                   {"protocol_type", remoting},
+                   {"is_system", text_of(proto::is_system_group(name))}},
+                  count);
     if (page.is_full()) co_await page.flush();
   }
 }

@@ -326,7 +326,7 @@ class TestSource : public MetricsSource {
     static constexpr MetricFamily size{"test_size", MetricType::histogram, "", "A size."};
     page.family(gauge);
     for (int i = 0; i < series; i++) {
-      page.sample({{"topic", "T" + std::to_string(i)}}, i);
+      page.sample({{"topic", std::string(80, 'T') + std::to_string(i)}}, i);
       if (page.is_full()) co_await page.flush();
     }
     if (series == 0) page.sample({{"topic", "a\"b\\c\nd"}}, 1.5);
@@ -376,7 +376,14 @@ Task<void> exported(World& w) {
   a = co_await scrape(w, "/metrics");
   EXPECT_EQ(count_of(a, "\ntest_gauge{"), 4000u);
   EXPECT_NE(a.find("rmqd_series_left_out{node=\"n\",metric=\"test_gauge\"} 1000\n"), std::string::npos);
+  source.series = 4000;  // more than the network takes of him
+  auto slow = co_await Client::connect(w);
+  co_await slow->send(get("/metrics"));  // and takes nothing
+  co_await sleep_for(ns_per_s);
+  const int64_t began_ns = Loop::current().now_ns();
   co_await exporter.remove(source);
+  EXPECT_LT(Loop::current().now_ns() - began_ns, ns_per_s) << "that holds nobody up";
+  co_await slow->close();
   a = co_await scrape(w, "/metrics");
   EXPECT_EQ(count_of(a, "test_"), 0u);
   stop.set();
