@@ -5,9 +5,10 @@
 // know was made after it, and goes.
 //
 // Without: as RocketMQ judges them. After a stop in order all are good; after a crash those that end at or
-// before the indexMsgTimestamp of `checkpoint` and are full, the others go. Then the log is followed from the
-// last message that the last file has, which is indexed again: some of its keys may have gone into a file
-// that is lost.
+// before the indexMsgTimestamp of `checkpoint` and are full, the others go; of several that end exactly then
+// (store timestamps stand still while the clock is set back) only the first is sure to have been safe. Then
+// the log is followed from the last message that the last file has, which is indexed again: some of its keys
+// may have gone into a file that is lost.
 #include <algorithm>
 
 #include "base/check.h"
@@ -157,11 +158,12 @@ Task<Result<bool>> IndexService::keep_by_state(const IndexState& s, std::vector<
 // ---- by RocketMQ's rule --------------------------------------------------------------------------------
 
 Task<Result<bool>> IndexService::keep_by_rule(std::vector<Found>& found, const char*& why) {
-  int64_t last_end = -1;
+  const int64_t safe_ms = inherited_.index_msg_timestamp_ms;
+  int64_t last_end = -1, last_end_ms = -1;
   for (Found& f : found) {
     bool full = static_cast<uint32_t>(f.header.count) >= layout_.entries;
     bool safe = inherited_.stopped_in_order ||
-                (full && f.header.end_timestamp_ms <= inherited_.index_msg_timestamp_ms);
+                (full && f.header.end_timestamp_ms <= safe_ms && last_end_ms < safe_ms);
     bool good = f.right_size && is_sane(f.header, layout_) && f.header.count > 1 &&
                 f.header.begin_physical >= last_end &&
                 f.header.end_physical < static_cast<int64_t>(confirmed_);
@@ -170,6 +172,7 @@ Task<Result<bool>> IndexService::keep_by_rule(std::vector<Found>& found, const c
     if (!safe || !good) break;  // nor those behind it: there would be a gap
     add_file(f);
     last_end = f.header.end_physical;
+    last_end_ms = f.header.end_timestamp_ms;
     CO_TRY_VAR(file, co_await disk_.open(files_.back()->path(), {.write = true}));
     auto synced = co_await file->sync();  // its last owner may not have done it
     co_await file->close();

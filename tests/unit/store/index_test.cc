@@ -527,6 +527,25 @@ TEST(Index, FilesThatRocketMqWentOnWith) {
   EXPECT_TRUE(told.damaged.empty());
 }
 
+// After a crash, without a state: the time up to which files are safe is that of the last one that was
+// synced. While the clock is set back all store timestamps are the same, and later files end at that time as
+// well.
+TEST(Index, OfFilesThatEndAtOneTimeTheFirstIsSafe) {
+  SmallIndex m;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        co_await c.put("Other", 0, "x");
+        c.loop.sim_clock().step_wall(-3'600'000);
+        co_await sixty_messages(c);
+      },
+      End::kill);
+  m.remove_files("rmqd.index");
+  edit(m, [](SimDisk& d, std::vector<std::string> f) -> Task<void> {
+    co_await overwrite(d, f[3], 40, std::string(28, '\0'));  // slots that no sync had brought to the disk
+  });
+  m.run(sixty_are_found);
+}
+
 // ---- trouble -------------------------------------------------------------------------------------------
 
 TEST(Index, AnErrorOfItsFilesHoldsUpNobody) {
