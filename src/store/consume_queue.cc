@@ -59,6 +59,7 @@ ConsumeQueue& QueueTable::get_or_create(std::string_view topic, int32_t id) {
   q->topic = &t;
   q->id = id;
   q->uid = next_uid_++;
+  q->weight = queue_weight(t.name, id);
   q->refs = 1;  // the table's
   t.refs++;
   if (id < near_queue_ids) {
@@ -84,6 +85,7 @@ bool QueueTable::push(ConsumeQueue& q, const QueueUnit& u) {
   tail_bytes_ += q.tail.capacity() - before;
   unwritten_++;
   units_total_++;
+  weighted_sum_ += q.weight;
   if (q.max_offset == 1) used_count_++;
   return was_clean;
 }
@@ -93,6 +95,7 @@ void QueueTable::start_at(ConsumeQueue& q, int64_t offset) {
   if (q.max_offset > 0) used_count_--;
   if (offset > 0) used_count_++;
   units_total_ += static_cast<uint64_t>(offset - q.max_offset);
+  weighted_sum_ += q.weight * static_cast<uint64_t>(offset - q.max_offset);
   unwritten_ -= static_cast<uint64_t>(q.unwritten());
   tail_bytes_ -= q.tail.capacity();
   q.tail = {};
@@ -118,6 +121,7 @@ void QueueTable::was_written(ConsumeQueue& q, int64_t below) {
 void QueueTable::loaded(ConsumeQueue& q) {
   q.next_offset = q.written = q.synced = q.tail_first = q.max_offset;
   units_total_ += static_cast<uint64_t>(q.max_offset);
+  weighted_sum_ += q.weight * static_cast<uint64_t>(q.max_offset);
   if (q.max_offset > 0) used_count_++;
 }
 
@@ -127,6 +131,7 @@ void QueueTable::forget(ConsumeQueue& q) {
   if (is_light_queue(q.topic->name)) light_count_--;
   if (q.max_offset > 0) used_count_--;
   units_total_ -= static_cast<uint64_t>(q.max_offset);
+  weighted_sum_ -= q.weight * static_cast<uint64_t>(q.max_offset);
   unwritten_ -= static_cast<uint64_t>(q.unwritten());
   tail_bytes_ -= q.tail.capacity();
 }

@@ -26,6 +26,7 @@ struct ConsumeQueue {
   int32_t id = 0;
   uint32_t refs = 0;
   uint64_t uid = 0;         // never used again, unlike topic and id
+  uint64_t weight = 0;      // queue_weight()
   int64_t next_offset = 0;  // the next message gets it
   int64_t max_offset = 0;   // below it: confirmed, visible
   int64_t min_offset = 0;
@@ -110,6 +111,7 @@ class QueueTable {
   uint64_t light_queue_count() const { return light_count_; }  // those of them that are light queues
   uint64_t used_queue_count() const { return used_count_; }    // those of them with max_offset > 0
   uint64_t units_total() const { return units_total_; }        // sum of max_offset
+  uint64_t weighted_sum() const { return weighted_sum_; }      // of max_offset times weight
   uint64_t unwritten_units() const { return unwritten_; }
   uint64_t tail_bytes() const { return tail_bytes_; }
   void was_written(ConsumeQueue& q, int64_t below);
@@ -137,6 +139,7 @@ class QueueTable {
   uint64_t used_count_ = 0;
   uint64_t light_count_ = 0;
   uint64_t units_total_ = 0;
+  uint64_t weighted_sum_ = 0;
   uint64_t unwritten_ = 0;
   uint64_t tail_bytes_ = 0;
 };

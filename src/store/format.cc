@@ -129,6 +129,15 @@ uint32_t version_of(Bytes slot) {
 
 }  // namespace
 
+uint64_t queue_weight(std::string_view topic, int32_t queue_id) {
+  uint64_t h = 0xcbf29ce484222325;  // FNV-1a, and the last step of splitmix64
+  for (char c : topic) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  h ^= static_cast<uint32_t>(queue_id);
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111eb;
+  return (h ^ (h >> 31)) | 1;
+}
+
 void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot) {
   check(slot.size() == own_checkpoint_slot_bytes);
   std::memset(slot.data(), 0, slot.size());
@@ -141,7 +150,7 @@ void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot) {
   w.put<uint64_t>(c.queue_count);
   w.put<uint64_t>(c.queue_units);
   w.put<int64_t>(c.store_timestamp_ms);
-  w.put<int64_t>(0);
+  w.put<uint64_t>(c.queue_sum);
   check(w.position() == body_bytes);
   ByteWriter head(slot);
   head.put_text(magic);
@@ -164,6 +173,7 @@ std::optional<OwnCheckpoint> decode_checkpoint(Bytes slot) {
   c.queue_count = r.get<uint64_t>();
   c.queue_units = r.get<uint64_t>();
   c.store_timestamp_ms = r.get<int64_t>();
+  c.queue_sum = r.get<uint64_t>();
   return c;
 }
 

@@ -80,8 +80,12 @@ struct OwnCheckpoint {
   int64_t zeroed_to = 0;           // the log's files are written up to here, with zeros behind the log's end
   uint64_t queue_count = 0;        // queues with units of records below queues_durable
   uint64_t queue_units = 0;        // sum of their max offsets
+  uint64_t queue_sum = 0;          // ... each times its queue_weight(), modulo 2^64; 0: not known
   int64_t store_timestamp_ms = 0;  // no record below queues_durable is newer
 };
+
+// Odd, and by chance alone equal for two queues: sums of it show which queues there are. It is in files.
+uint64_t queue_weight(std::string_view topic, int32_t queue_id);
 
 // RocketMQ's StoreCheckpoint.
 struct JavaCheckpoint {

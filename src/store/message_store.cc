@@ -531,6 +531,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   c.queues_durable = static_cast<int64_t>(confirm_);
   c.queue_count = table_.used_queue_count();
   c.queue_units = table_.units_total();
+  c.queue_sum = table_.weighted_sum();
   c.store_timestamp_ms = last_store_ms_;  // also of records without a unit, which nothing else remembers
   uint64_t deletions = deletions_;
   if (!c.sync_flush) CO_TRY(co_await log_.sync());

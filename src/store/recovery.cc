@@ -237,10 +237,13 @@ Task<Result<void>> Recovery::rebuild_all() {
   OwnCheckpoint c = *own_;
   c.clean = false;
   c.queues_durable = static_cast<int64_t>(from_);
-  c.queue_count = c.queue_units = 0;
+  c.queue_count = c.queue_units = c.queue_sum = 0;
   if (ends_.log_begin() <= log_min) {
     c.queue_count = ends_.known().size();
-    for (const auto& [queue, end] : ends_.known()) c.queue_units += static_cast<uint64_t>(end);
+    for (const auto& [queue, end] : ends_.known()) {
+      c.queue_units += static_cast<uint64_t>(end);
+      c.queue_sum += queue_weight(queue.first, queue.second) * static_cast<uint64_t>(end);
+    }
   }
   co_return co_await checkpoint_.save(c, checkpoint_.java().value_or(JavaCheckpoint{}));
 }
@@ -250,7 +253,9 @@ Task<Result<void>> Recovery::load_own() {
   from_ = static_cast<uint64_t>(own_->queues_durable);
   CO_TRY(co_await files_.load(own_->queues_durable, log_min, !clean_, ends_));
   if (ends_.log_begin() <= log_min) apply_ends();
+  // A queue that is lost and garbage that looks like another one may make the same count and sum.
   bool same = table_.used_queue_count() == own_->queue_count && table_.units_total() == own_->queue_units;
+  same = same && (own_->queue_sum == 0 || table_.weighted_sum() == own_->queue_sum);
   if (!same) co_return co_await rebuild_all();
   last_store_ms_ = own_->store_timestamp_ms;
   co_return Result<void>();

@@ -102,18 +102,17 @@ using Obsolete = CommandList<QueryBrokerOffset, GetTopicConfigList, GetTopicName
 // To come: lite topics, replication, access control and the rest of the admin requests.
 using ToCome = CommandList<
     PopLiteMessage, LiteSubscriptionCtl, AckLiteMessage, GetBrokerLiteInfo, GetParentTopicInfo,
-    GetLiteTopicInfo, GetLiteClientInfo, GetLiteGroupInfo, TriggerLiteDispatch,
-    ConsumeMessageDirectly, NotifyMinBrokerIdChange, UpdateAndCreateTopicList,
-    UpdateAndCreateStaticTopic, DeleteTopicInBrokerList, QueryConsumeQueue, QueryConsumeTimeSpan,
-    UpdateAndCreateSubscriptiongroupList, DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden,
-    UpdateColdDataFlowCtrConfig, RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode,
-    CheckRocksdbCqWriteProgress, ExportRocksdbConfigToJson, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser,
-    AuthDeleteUser, AuthGetUser, AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl,
-    AuthListAcl, AddBroker, RemoveBroker, ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset,
-    GetBrokerEpochCache, NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster,
-    ControllerRegisterBroker, ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData,
-    UpdateControllerConfig, GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId,
-    ControllerApplyBrokerId>;
+    GetLiteTopicInfo, GetLiteClientInfo, GetLiteGroupInfo, TriggerLiteDispatch, ConsumeMessageDirectly,
+    NotifyMinBrokerIdChange, UpdateAndCreateTopicList, UpdateAndCreateStaticTopic, DeleteTopicInBrokerList,
+    QueryConsumeQueue, QueryConsumeTimeSpan, UpdateAndCreateSubscriptiongroupList,
+    DeleteSubscriptionGroupList, UpdateAndGetGroupForbidden, UpdateColdDataFlowCtrConfig,
+    RemoveColdDataFlowCtrConfig, GetColdDataFlowCtrInfo, SetCommitlogReadMode, CheckRocksdbCqWriteProgress,
+    ExportRocksdbConfigToJson, SwitchTimerEngine, AuthCreateUser, AuthUpdateUser, AuthDeleteUser, AuthGetUser,
+    AuthListUser, AuthCreateAcl, AuthUpdateAcl, AuthDeleteAcl, AuthGetAcl, AuthListAcl, AddBroker,
+    RemoveBroker, ExchangeBrokerHaInfo, GetBrokerHaStatus, ResetMasterFlushOffset, GetBrokerEpochCache,
+    NotifyBrokerRoleChanged, ControllerAlterSyncStateSet, ControllerElectMaster, ControllerRegisterBroker,
+    ControllerGetReplicaInfo, ControllerGetMetadataInfo, ControllerGetSyncStateData, UpdateControllerConfig,
+    GetControllerConfig, CleanBrokerData, ControllerGetNextBrokerId, ControllerApplyBrokerId>;
 
 using Table = Routes<Broker, Served, NotServed<NamesrvCommands, OfOthers, Obsolete, ToCome>>;
 

@@ -87,7 +87,7 @@ void live(Machine& machine, const LifePlan& plan, const sim::CrashFate& fate,
   for (const std::string& v : disk.violations()) machine.error("disk: " + v);
   if (!disk.crashed()) disk.crash_now();
   machine.image = disk.crash_image(fate);
-  machine.lived_ms = now.true_ms();
+  machine.lived_ms = now.true_ms() + 1;  // begun ones count: time never goes back
 }
 
 // What was answered until now is on stable storage: with ASYNC_FLUSH a crash may take it before. False: there
