@@ -178,6 +178,7 @@ class TimerService : public DeliveryProgress {
   int64_t marker_ = 0;             // queue offset; markers below it are in done_
   std::optional<JavaCheck> java_;  // as it was when it was last taken into account
   bool java_new_ = false;          // and has to be now
+  bool java_behind_ = true;        // messages are done of which RocketMQ's files do not know
   std::unordered_map<uint64_t, Rolls> java_rolls_;
   std::string frozen_;  // what the file shall be
   uint64_t delivered_ = 0, recalled_ = 0, rolled_ = 0;

@@ -49,7 +49,9 @@ Task<Result<void>> TimerService::read_java_check() {
   const bool is_ours = r.get<int64_t>() == own_magic;
   ours.last_read_ms = r.get<int64_t>();
   ours.queue_offset = r.get<int64_t>();
-  java_new_ = java_ != now && !(is_ours && ours == now);
+  const bool left_by_us = is_ours && ours == now;
+  java_new_ = java_ != now && !left_by_us;
+  java_behind_ = !left_by_us;
   java_ = now;
   co_return Result<void>{};
 }
@@ -134,7 +136,7 @@ Task<Result<void>> TimerService::hand_over() {
 Task<void> TimerService::close() {
   const int64_t end = broker_.store.max_offset(topic, 0);
   const bool dirty = std::exchange(dirty_, false);
-  const bool known = !java_new_ && java_ && java_->queue_offset == end && !dirty;
+  const bool known = !java_new_ && java_ && java_->queue_offset == end && !dirty && !java_behind_;
   if (!scanned_ || known || (end == 0 && !java_)) {
     if (!dirty) co_return;
     [[maybe_unused]] bool saved = co_await save_safe();

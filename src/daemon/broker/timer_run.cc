@@ -208,7 +208,7 @@ Task<bool> TimerService::drop(std::vector<int64_t> offsets) {
       done_.add(offset);
     }
     marker_ = put.marker + 1;
-    dirty_ = true;
+    dirty_ = java_behind_ = true;
   }
   delivery_.turn().release();
   if (!put.done) co_return false;
@@ -406,7 +406,7 @@ void TimerService::finished(const std::vector<DueMessage>& due, const DeliveryMa
   (roll ? rolled_ : delivered_) += marker.copied.size();
   if (!roll) broker_.stats.now.timers_delivered += marker.copied.size();
   marker_ = put.marker + 1;
-  dirty_ = true;
+  dirty_ = java_behind_ = true;
 }
 
 // ---- putting old messages again ----------------------------------------------------------------------
