@@ -5,6 +5,51 @@
 
 namespace rmq::ctl {
 
+// Lines of "key=value" as Java writes properties: comments, escapes of '=', ':', '\' and \uXXXX.
+static std::string unescaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out += text[i];
+      continue;
+    }
+    char c = text[++i];
+    out += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
+  }
+  return out;
+}
+
+std::vector<KeyValue> parse_properties(std::string_view text) {
+  std::vector<KeyValue> out;
+  while (!text.empty()) {
+    auto end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    auto eq = line.find('=');
+    if (line.empty() || line[0] == '#' || line[0] == '!' || eq == std::string_view::npos) continue;
+    out.push_back({std::string(line.substr(0, eq)), unescaped(line.substr(eq + 1))});
+  }
+  return out;
+}
+
+std::string property_line(std::string_view key, std::string_view value) {
+  std::string out = std::string(key) + "=";
+  for (char c : value) {
+    if (c == '\\') {
+      out += "\\\\";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out + "\n";
+}
+
+bool is_property_key(std::string_view key) {
+  return !key.empty() && key.find_first_of("=:# \n\\") == std::string_view::npos;
+}
+
 Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic) {
   proto::GetTopicConfigRequestHeader h;
   h.topic = topic;

@@ -12,6 +12,14 @@
 
 namespace rmq::ctl {
 
+struct KeyValue {
+  std::string key, value;
+};
+// Configuration as servers send and take it, in lines of "key=value" as Java writes properties.
+std::vector<KeyValue> parse_properties(std::string_view text);
+std::string property_line(std::string_view key, std::string_view value);
+bool is_property_key(std::string_view key);
+
 // Nothing: the broker has no such topic.
 Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic);
 // Creates or changes it. `attributes` as UPDATE_AND_CREATE_TOPIC takes them; empty: they stay.

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 namespace rmq::ctl {
 
@@ -19,6 +20,11 @@ static constexpr OptionSpec globals[] = {
      "name servers, several separated by ';' (default: $NAMESRV_ADDR, else 127.0.0.1:9876)"},
     {"--json", nullptr, &Options::json, "answer in JSON, for programs"},
     {"--timeout", "DURATION", &Options::timeout, "how long to wait for a server (500ms, 3s; default 5s)"},
+};
+
+static constexpr OptionSpec of_lists[] = {
+    {"--watch", nullptr, &Options::watch, "show it again and again, until Ctrl-C"},
+    {"--interval", "DURATION", &Options::interval, "with --watch: how often (default 2s)"},
 };
 
 bool takes_value(const OptionSpec& o) {
@@ -37,8 +43,7 @@ bool has_name(const OptionSpec& o, std::string_view name) {
 
 // The global options that this verb has not made its own.
 std::vector<const OptionSpec*> options_of(const Verb& verb) {
-  std::vector<const OptionSpec*> out;
-  for (const OptionSpec& o : verb.options) out.push_back(&o);
+  std::vector<const OptionSpec*> out = own_options(verb);
   for (const OptionSpec& g : globals) {
     std::string_view names = g.names;
     std::string_view last = names.substr(names.rfind(',') + 1);
@@ -46,12 +51,6 @@ std::vector<const OptionSpec*> options_of(const Verb& verb) {
                            [&](const OptionSpec& o) { return has_name(o, last); });
     if (!own) out.push_back(&g);
   }
-  return out;
-}
-
-std::string lower(std::string_view s) {
-  std::string out(s);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c | 32 : c);
   return out;
 }
 
@@ -106,7 +105,7 @@ std::string words_of(const std::vector<std::string>& args, const std::vector<siz
 
 struct Found {
   const Verb* verb = nullptr;
-  bool by_alias = false;
+  const MqadminName* alias = nullptr;  // when it was found by that
   size_t words = 0;
 };
 
@@ -114,7 +113,7 @@ Found find_in(const std::vector<std::string>& args, const std::vector<size_t>& a
   for (size_t n = std::min<size_t>(at.size(), 3); n > 0; n--) {
     std::string words = words_of(args, at, n);
     const Verb* v = find_verb(words);
-    if (v) return {v, words != v->words, n};
+    if (v) return {v, words == v->words ? nullptr : find_mqadmin_name(words), n};
   }
   return {};
 }
@@ -149,14 +148,17 @@ Outcome<void> check_arguments(const Verb& verb, const Options& o) {
 
 // mqadmin's options of an alias, in the order of the arguments that they stand for.
 struct AliasArguments {
-  std::vector<std::string> values;
+  std::deque<std::string> values;  // CLI11 keeps references
+  std::string without_meaning;
 
-  void bind(CLI::App& app, const Verb& verb) {
-    std::string_view names = verb.mqadmin_arguments;
-    values.resize(static_cast<size_t>(std::count(names.begin(), names.end(), '-')));
-    for (std::string& v : values) {
+  void bind(CLI::App& app, std::string_view names) {
+    while (!names.empty()) {
       auto end = names.find(' ');
-      app.add_option(std::string(names.substr(0, end)), v);
+      const std::string_view name = names.substr(0, end);
+      if (name.starts_with('!'))
+        app.add_option(std::string(name.substr(1)), without_meaning);
+      else
+        app.add_option(std::string(name), values.emplace_back());
       names = end == std::string_view::npos ? std::string_view() : names.substr(end + 1);
     }
   }
@@ -175,9 +177,9 @@ Outcome<Invocation> parse_verb(const Found& found, std::vector<std::string> rest
   app.add_flag("-h,--help", help);
   for (const OptionSpec* o : options_of(*found.verb)) bind(app, *o, out.options);
   AliasArguments alias;
-  if (found.by_alias) {
-    alias.bind(app, *found.verb);
-    out.options.upsert = true;
+  if (found.alias != nullptr) {
+    alias.bind(app, found.alias->arguments);
+    out.options.upsert = std::string_view(found.alias->name) == "updateTopic";
   }
   app.add_option("args", out.options.args);
   try {
@@ -218,12 +220,19 @@ std::span<const OptionSpec> global_options() {
   return globals;
 }
 
+std::vector<const OptionSpec*> own_options(const Verb& verb) {
+  std::vector<const OptionSpec*> out;
+  for (const OptionSpec& o : verb.options) out.push_back(&o);
+  if (verb.lists)
+    for (const OptionSpec& o : of_lists) out.push_back(&o);
+  return out;
+}
+
 const Verb* find_verb(std::string_view words) {
   for (const Verb& v : verb_table())
     if (words == v.words) return &v;
-  for (const Verb& v : verb_table())
-    if (*v.mqadmin && lower(words) == lower(v.mqadmin)) return &v;
-  return nullptr;
+  const MqadminName* alias = find_mqadmin_name(words);
+  return alias == nullptr ? nullptr : alias->verb;
 }
 
 Outcome<Invocation> parse_command_line(std::vector<std::string> args) {
@@ -257,6 +266,31 @@ Outcome<Invocation> parse_command_line(std::vector<std::string> args) {
         at.begin() + static_cast<long>(found.words))
       rest.push_back(std::move(args[i]));
   return parse_verb(found, std::move(rest));
+}
+
+Outcome<Invocation> parse_mqadmin_line(std::vector<std::string> args) {
+  Invocation out;
+  const bool help = !args.empty() && args[0] == "help";
+  if (help) args.erase(args.begin());
+  if (args.empty() || args[0] == "-h") {
+    out.text = help_of_mqadmin();
+    return out;
+  }
+  const MqadminName* name = find_mqadmin_name(args[0]);
+  if (name == nullptr)
+    return fail(Exit::usage,
+                fmt::format("there is no \"{}\" here; \"mqadmin\" alone lists what there is, and "
+                            "Apache's mqadmin works with rmqd too",
+                            args[0]));
+  if (help) {
+    out.text = help_of(*name->verb);
+    return out;
+  }
+  args.erase(args.begin());
+  TRY_VAR(parsed, parse_verb({name->verb, name, 1}, std::move(args)));
+  out = std::move(parsed);
+  out.options.yes = true;
+  return out;
 }
 
 }  // namespace rmq::ctl

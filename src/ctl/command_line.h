@@ -18,8 +18,12 @@ struct Invocation {
 
 // `args` without the program's name. Reads no environment: the caller puts NAMESRV_ADDR in.
 Outcome<Invocation> parse_command_line(std::vector<std::string> args);
+// The same for the program called mqadmin: its command lines, which know verbs by mqadmin's names only.
+// Nothing is asked, as mqadmin never asks.
+Outcome<Invocation> parse_mqadmin_line(std::vector<std::string> args);
 
 std::string help_overview();
+std::string help_of_mqadmin();
 std::string help_of(const Verb& verb);
 // For "rmqctl help topic": the verbs that begin with these words, empty when there is none.
 std::string help_of_family(std::string_view words);

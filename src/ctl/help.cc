@@ -11,12 +11,6 @@ namespace rmq::ctl {
 
 namespace {
 
-std::vector<const OptionSpec*> visible_options(const Verb& verb) {
-  std::vector<const OptionSpec*> out;
-  for (const OptionSpec& o : verb.options) out.push_back(&o);
-  return out;
-}
-
 std::string option_text(const OptionSpec& o) {
   std::string names = o.names;
   for (auto at = names.find(','); at != std::string::npos; at = names.find(',', at + 2))
@@ -125,10 +119,23 @@ std::string help_overview() {
   return out;
 }
 
+std::string help_of_mqadmin() {
+  std::string out =
+      "mqadmin COMMAND [OPTION...]\n"
+      "Commands of Apache RocketMQ's mqadmin, done by rmqctl: the same names and options, rmqctl's "
+      "output.\n\n";
+  for (const MqadminName& m : mqadmin_names()) {
+    std::string options = m.arguments;
+    std::erase(options, '!');
+    out += fmt::format("  {:<38}{}\n", fmt::format("{} {}", m.name, options), m.verb->summary);
+  }
+  return out + "\n\"mqadmin help COMMAND\" tells more about one.\n";
+}
+
 std::string help_of(const Verb& v) {
   std::string out = fmt::format("rmqctl {}\n{}\n", usage_text(v), wrapped(v.summary, 0));
   if (*v.help) out += wrapped(v.help, 0) + "\n";
-  auto options = visible_options(v);
+  auto options = own_options(v);
   if (!options.empty()) out += "Options:\n" + option_lines(options) + "\n";
   std::vector<const OptionSpec*> rest;
   for (const OptionSpec& o : global_options()) {
@@ -137,7 +144,11 @@ std::string help_of(const Verb& v) {
     if (!own) rest.push_back(&o);
   }
   out += "For every verb:\n" + option_lines(rest);
-  if (*v.mqadmin) out += fmt::format("\nAlso as mqadmin calls it: {} {}\n", v.mqadmin, v.mqadmin_arguments);
+  for (const MqadminName& m : mqadmin_names()) {
+    std::string arguments = m.arguments;
+    std::erase(arguments, '!');
+    if (m.verb == &v) out += fmt::format("\nAlso as mqadmin calls it: {} {}\n", m.name, arguments);
+  }
   return out;
 }
 
@@ -159,9 +170,10 @@ std::string man_of_verbs() {
     out += fmt::format(".SS \"{}\"\n", troff(usage_text(v)));
     out += troff(v.summary) + ".\n";
     if (*v.help) out += ".PP\n" + troff(v.help) + "\n";
-    if (*v.mqadmin)
-      out += fmt::format(".PP\nmqadmin calls it \\fB{}\\fR; that name works too.\n", troff(v.mqadmin));
-    for (const OptionSpec& o : v.options) out += man_option(o);
+    for (const MqadminName& m : mqadmin_names())
+      if (m.verb == &v)
+        out += fmt::format(".PP\nmqadmin calls it \\fB{}\\fR; that name works too.\n", troff(m.name));
+    for (const OptionSpec* o : own_options(v)) out += man_option(*o);
   }
   out += ".SS \"Options of every verb\"\n";
   for (const OptionSpec& o : global_options()) out += man_option(o);
@@ -170,16 +182,14 @@ std::string man_of_verbs() {
 
 std::string completion_words() {
   std::string out;
-  auto options = [&](std::string_view words, std::span<const OptionSpec> specs) {
-    for (const OptionSpec& o : specs) {
-      std::string_view names = o.names;
-      out += fmt::format("{}{}{}\n", words, words.empty() ? "" : " ", names.substr(names.rfind(',') + 1));
-    }
+  auto option = [&](std::string_view words, const OptionSpec& o) {
+    std::string_view names = o.names;
+    out += fmt::format("{}{}{}\n", words, words.empty() ? "" : " ", names.substr(names.rfind(',') + 1));
   };
-  options("", global_options());
+  for (const OptionSpec& o : global_options()) option("", o);
   for (const Verb& v : verb_table()) {
     out += std::string(v.words) + "\n";
-    options(v.words, v.options);
+    for (const OptionSpec* o : own_options(v)) option(v.words, *o);
   }
   return out;
 }

@@ -24,6 +24,9 @@ struct Options {
   std::string namesrv;
   std::string timeout;
   bool json = false;
+  bool watch = false;  // of verbs that list
+  std::string interval;
+  bool jstack = false;
   // Which servers and what.
   std::string broker, cluster, topic, group;
   bool yes = false, all = false;
@@ -75,11 +78,26 @@ struct Verb {
   // mqadmin's name of it, and which of mqadmin's options stand for the plain arguments, in order.
   const char* mqadmin = "";
   const char* mqadmin_arguments = "";
+  bool lists = false;  // shows a state, so that it can be shown again and again (--watch)
 };
+
+// What mqadmin calls a verb. `arguments` are mqadmin's options that stand for the plain arguments, in order;
+// one behind "!" takes a value that means nothing here.
+struct MqadminName {
+  const char* name = "";
+  const Verb* verb = nullptr;
+  const char* arguments = "";
+};
+// All of them, sorted as the verbs are; some verbs have several.
+std::span<const MqadminName> mqadmin_names();
+// In any case of letters. Null when there is none.
+const MqadminName* find_mqadmin_name(std::string_view name);
 
 std::span<const Verb> verb_table();
 std::span<const OptionSpec> global_options();
-// By words, or by mqadmin's name in any case. Null when there is none.
+// Those of the verb itself, and what verbs that list have besides.
+std::vector<const OptionSpec*> own_options(const Verb& verb);
+// By words, or by mqadmin's name. Null when there is none.
 const Verb* find_verb(std::string_view words);
 
 // The families, each in its file; verb_table() puts them together.
@@ -87,6 +105,8 @@ std::span<const Verb> cluster_verbs();
 std::span<const Verb> broker_verbs();
 std::span<const Verb> topic_verbs();
 std::span<const Verb> group_verbs();
+std::span<const Verb> producer_verbs();
+std::span<const Verb> namesrv_verbs();
 std::span<const Verb> send_verbs();
 std::span<const Verb> consume_verbs();
 std::span<const Verb> message_verbs();

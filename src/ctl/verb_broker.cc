@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ctl/admin_calls.h"
 #include "ctl/context.h"
 #include "proto/bodies_config.h"
 #include "proto/fastjson.h"
@@ -12,51 +13,6 @@
 namespace rmq::ctl {
 
 namespace {
-
-struct KeyValue {
-  std::string key, value;
-};
-
-// Lines of "key=value" as Java writes properties: comments, escapes of '=', ':', '\' and \uXXXX.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); i++) {
-    if (text[i] != '\\' || i + 1 == text.size()) {
-      out += text[i];
-      continue;
-    }
-    char c = text[++i];
-    out += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
-  }
-  return out;
-}
-
-std::vector<KeyValue> parse_properties(std::string_view text) {
-  std::vector<KeyValue> out;
-  while (!text.empty()) {
-    auto end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-    auto eq = line.find('=');
-    if (line.empty() || line[0] == '#' || line[0] == '!' || eq == std::string_view::npos) continue;
-    out.push_back({std::string(line.substr(0, eq)), unescaped(line.substr(eq + 1))});
-  }
-  return out;
-}
-
-std::string escaped_value(std::string_view value) {
-  std::string out;
-  for (char c : value) {
-    if (c == '\\') {
-      out += "\\\\";
-    } else if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 Outcome<std::vector<KeyValue>> runtime_of(Context& c, const BrokerNode& b) {
   TRY_VAR(channel, c.broker_at(b.address, b.name));
@@ -104,8 +60,7 @@ Outcome<void> config(Context& c) {
 Outcome<void> config_set(Context& c) {
   const std::string& key = c.arg(0);
   const std::string& value = c.arg(1);
-  if (key.empty() || key.find_first_of("=:# \n\\") != std::string::npos)
-    return fail(Exit::usage, fmt::format("\"{}\" is not a configuration key", key));
+  if (!is_property_key(key)) return fail(Exit::usage, fmt::format("\"{}\" is not a configuration key", key));
   TRY_VAR(brokers, c.target_brokers());
   Table t({{"BROKER", "brokerName"}, {"KEY", "key"}, {"BEFORE", "before"}, {"NOW", "value"}});
   for (const BrokerNode& b : brokers) {
@@ -118,7 +73,7 @@ Outcome<void> config_set(Context& c) {
     if (old == before.end())
       return fail(Exit::refused, fmt::format("broker {} has no configuration key \"{}\"", who, key));
     TRY_VAR(channel, c.broker_at(b.address, b.name));
-    TRY(channel->ask<proto::UpdateBrokerConfig>({}, fmt::format("{}={}\n", key, escaped_value(value))));
+    TRY(channel->ask<proto::UpdateBrokerConfig>({}, property_line(key, value)));
     TRY_VAR(after, config_of(c, b));
     auto now = find(after);
     if (now == after.end() || (now->value != value && now->value == old->value))
@@ -130,9 +85,30 @@ Outcome<void> config_set(Context& c) {
   return {};
 }
 
+std::string names_of(const std::vector<BrokerNode>& brokers) {
+  std::string out;
+  for (const BrokerNode& b : brokers)
+    out += (out.empty() ? "" : ", ") + (b.name.empty() ? b.address : b.name);
+  return out;
+}
+
+// What each of them takes away, for who is asked.
+template <class Command>
+constexpr const char* what_goes = "";
+template <>
+constexpr const char* what_goes<proto::DeleteExpiredCommitlog> =
+    "Messages that are older than fileReservedTime will be deleted, at any hour,";
+template <>
+constexpr const char* what_goes<proto::CleanExpiredConsumequeue> =
+    "Queues without a message will be taken away, with the offsets of their groups set to 0,";
+template <>
+constexpr const char* what_goes<proto::CleanUnusedTopic> =
+    "Queues and offsets of topics that do not exist any more will be taken away";
+
 template <class Command>
 Outcome<void> ask_to_clean(Context& c) {
   TRY_VAR(brokers, c.target_brokers());
+  TRY(c.confirm(fmt::format("{} at {}.", what_goes<Command>, names_of(brokers))));
   Table t({{"BROKER", "brokerName"}, {"RESULT", "result"}});
   for (const BrokerNode& b : brokers) {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
@@ -148,32 +124,37 @@ constexpr OptionSpec broker_options[] = {
      "this broker; with an address no name server is asked"},
     {"-c,--cluster", "NAME", &Options::cluster, "the masters of this cluster"},
 };
+constexpr OptionSpec clean_options[] = {
+    {"-y,--yes", nullptr, &Options::yes, "do not ask"},
+    broker_options[0],
+    broker_options[1],
+};
 constexpr const char* which_broker =
     "Without --broker and --cluster: all masters, when the name server knows one cluster only.";
 
 constexpr Verb verbs[] = {
     {"broker status", "[KEY...]", 0, 1000, broker_options, status, "show a broker's runtime values",
-     which_broker, "brokerStatus", ""},
+     which_broker, "brokerStatus", "", true},
     {"broker config", "[KEY...]", 0, 1000, broker_options, config, "show a broker's configuration",
-     which_broker, "getBrokerConfig", ""},
-    {"broker config get", "[KEY...]", 0, 1000, broker_options, config, "the same", ""},
+     which_broker, "getBrokerConfig", "", true},
+    {"broker config get", "[KEY...]", 0, 1000, broker_options, config, "the same", "", "", "", true},
     {"broker config set", "KEY VALUE", 2, 2, broker_options, config_set,
      "change a configuration value of a running broker",
      "The broker keeps it in its configuration. A value that the broker did not take is an error, although "
      "the "
      "protocol reports success then.",
      "updateBrokerConfig", "-k -v"},
-    {"broker delete-expired", "", 0, 0, broker_options, ask_to_clean<proto::DeleteExpiredCommitlog>,
+    {"broker delete-expired", "", 0, 0, clean_options, ask_to_clean<proto::DeleteExpiredCommitlog>,
      "delete old CommitLog files now",
      "Files whose messages are all older than fileReservedTime are deleted at any hour, not only at those of "
      "deleteWhen. The broker begins at once and goes on in the background.",
      "deleteExpiredCommitLog", ""},
-    {"broker clean-queues", "", 0, 0, broker_options, ask_to_clean<proto::CleanExpiredConsumequeue>,
+    {"broker clean-queues", "", 0, 0, clean_options, ask_to_clean<proto::CleanExpiredConsumequeue>,
      "take away queues of which no message is left",
      "What is sent to such a queue afterwards has offsets from 0 on; groups that consumed it are set back to "
      "0.",
      "cleanExpiredCQ", ""},
-    {"broker clean-topics", "", 0, 0, broker_options, ask_to_clean<proto::CleanUnusedTopic>,
+    {"broker clean-topics", "", 0, 0, clean_options, ask_to_clean<proto::CleanUnusedTopic>,
      "take away the queues of topics that do not exist any more", which_broker, "cleanUnusedTopic", ""},
 };
 

@@ -98,8 +98,8 @@ constexpr Verb verbs[] = {
      "Asks the name server for its brokers and each broker for its state. IN/s and OUT/s are messages a "
      "second "
      "over the last ten seconds.",
-     "clusterList", ""},
-    {"cluster list", "", 0, 0, cluster_options, cluster, "the same", ""},
+     "clusterList", "", true},
+    {"cluster list", "", 0, 0, cluster_options, cluster, "the same", "", "", "", true},
 };
 
 }  // namespace

@@ -350,7 +350,8 @@ constexpr Verb verbs[] = {
     {"dlq list", "", 0, 0, list_options, list, "list consumer groups that have dead letters",
      "A message that a group failed to consume retryMaxTimes times (16) goes to the topic %DLQ%GROUP and "
      "stays "
-     "there until the log's retention takes it."},
+     "there until the log's retention takes it.",
+     "", "", true},
     {"dlq show", "GROUP [ID...]", 1, 1000, show_options, show, "show dead letters of a consumer group",
      "A line each; with IDs (message ids or offset message ids) a page each. With --json one object a line. "
      "RETRY_TOPIC is the topic that a message was sent to."},

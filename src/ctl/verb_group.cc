@@ -9,6 +9,7 @@
 
 #include "ctl/admin_calls.h"
 #include "ctl/context.h"
+#include "ctl/group_members.h"
 #include "ctl/group_offsets.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
@@ -259,15 +260,44 @@ constexpr OptionSpec move_options[] = {
 };
 constexpr OptionSpec clone_options[] = {move_options[1], where_options[0], where_options[1]};
 
+constexpr OptionSpec mode_options[] = {
+    {"-q,--share", "N", &Options::queues, "with pop: how many members share a queue (default: all of them)",
+     0, 65535},
+    where_options[0],
+    where_options[1],
+};
+constexpr OptionSpec running_options[] = {
+    {"-s,--jstack", nullptr, &Options::jstack, "with the stacks of its threads, from Java clients"},
+    where_options[0],
+    where_options[1],
+};
+constexpr OptionSpec consume_options[] = {move_options[1], where_options[0], where_options[1]};
+
 constexpr Verb verbs[] = {
-    {"group list", "", 0, 0, list_options, list, "list consumer groups, with members online and lag", ""},
+    {"group list", "", 0, 0, list_options, list, "list consumer groups, with members online and lag", "", "",
+     "", true},
     {"group lag", "[GROUP]", 0, 1, lag_options, lag, "show how far a group is behind, queue by queue",
      "LAG is what the group has not confirmed yet, IN FLIGHT what of it was pulled already. Without GROUP: "
      "the "
      "list of groups.",
-     "consumerProgress", "-g"},
+     "consumerProgress", "-g !-s", true},
     {"group members", "GROUP", 1, 1, where_options, members, "list the consumers of a group that are online",
-     "", "consumerConnection", "-g"},
+     "", "consumerConnection", "-g", true},
+    {"group show", "GROUP", 1, 1, where_options, show_group, "show the configuration of a consumer group", "",
+     "getConsumerConfig", "-g", true},
+    {"group running", "GROUP [CLIENT]", 1, 2, running_options, show_running,
+     "show what the members of a group are at: queues, caches, rates",
+     "Each member is asked, through a broker. Clients that cannot tell end it with their reason.",
+     "consumerStatus", "-g -i", true},
+    {"group consume", "GROUP ID [CLIENT]", 2, 3, consume_options, consume_one,
+     "have a member consume one message now, and tell how that went",
+     "ID is an offset message id. For a message that a group fails on: the exception comes back as REMARK. "
+     "No "
+     "offset changes. It is asked before; --yes answers. Without CLIENT: any member."},
+    {"group mode", "GROUP TOPIC MODE", 3, 3, mode_options, set_group_mode,
+     "let a group consume a topic by pull or by pop",
+     "MODE is pull or pop. Push consumers that ask the broker for their queues follow within seconds.",
+     "setConsumeMode", "-g -t -m"},
     {"group create", "GROUP", 1, 1, create_options, create, "create a consumer group, or set it anew",
      "Brokers create groups on their own when a consumer comes, unless they are configured not to.",
      "updateSubGroup", "-g"},
@@ -277,13 +307,13 @@ constexpr Verb verbs[] = {
      "with --queue an offset. The brokers remember it: consumers that are online go on there with their next "
      "pull, within seconds, and what they commit until then does not count; others go on there when they "
      "come. A member that is online holds it up until it is confirmed or --yes is given.",
-     "resetOffsetByTime", "-g -t -s"},
+     "resetOffsetByTime", "-g -t -s !-f"},
     {"group skip", "GROUP TOPIC", 2, 2, move_options, skip_group,
      "let a group pass over what is in a topic now", "As group reset to latest.", "skipAccumulatedMessage",
-     "-g -t"},
+     "-g -t !-f"},
     {"group clone", "GROUP NEW_GROUP TOPIC", 3, 3, clone_options, clone_group,
      "let a group stand where another one stands in a topic",
-     "Offsets are copied at the brokers, queue by queue.", "cloneGroupOffset", "-s -d -t"},
+     "Offsets are copied at the brokers, queue by queue.", "cloneGroupOffset", "-s -d -t !-o"},
     {"group delete", "GROUP", 1, 1, delete_options, remove, "delete a consumer group and its offsets",
      "Asks first on a terminal; without a terminal it needs --yes.", "deleteSubGroup", "-g"},
 };

@@ -283,7 +283,7 @@ constexpr OptionSpec status_options[] = {
 
 constexpr Verb verbs[] = {
     {"topic list", "", 0, 0, list_options, list, "list topics with their queues",
-     "READ and WRITE count the queues of all brokers.", "topicList", ""},
+     "READ and WRITE count the queues of all brokers.", "topicList", "", true},
     {"topic create", "TOPIC", 1, 1, put_options, create, "create a topic",
      "At all masters, when the name server knows one cluster only."},
     {"topic update", "TOPIC", 1, 1, put_options, update, "change a topic; what is not given stays as it is",
@@ -310,9 +310,10 @@ constexpr Verb verbs[] = {
      "show which brokers have a topic's queues",
      "",
      "topicRoute",
-     "-t"},
+     "-t",
+     true},
     {"topic status", "TOPIC", 1, 1, status_options, status, "show the offsets of a topic's queues", "",
-     "topicStatus", "-t"},
+     "topicStatus", "-t", true},
 };
 
 }  // namespace

@@ -207,6 +207,22 @@ std::string ProducerConnection::to_json(JsonStyle style) const {
   return w.take();
 }
 
+Result<ProducerTableInfo> ProducerTableInfo::parse(std::string_view json) {
+  return read_body<ProducerTableInfo>(json, [](Value v, ProducerTableInfo& t) {
+    v["data"].members([&](std::string_view group, Value producers) {
+      auto& out = t.data[std::string(group)];
+      producers.each([&](Value p) {
+        ProducerInfo& to = out.emplace_back();
+        p["clientId"].read(to.client_id);
+        p["remoteIP"].read(to.remote_ip);
+        p["language"].read(to.language);
+        p["version"].read(to.version);
+        p["lastUpdateTimestamp"].read(to.last_update_timestamp_ms);
+      });
+    });
+  });
+}
+
 std::string ProducerTableInfo::to_json(JsonStyle style) const {
   JsonWriter w(style);
   w.begin_object();

@@ -96,6 +96,7 @@ struct ProducerInfo {
 };
 struct ProducerTableInfo {
   std::map<std::string, std::vector<ProducerInfo>> data;  // by group
+  static Result<ProducerTableInfo> parse(std::string_view json);
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 

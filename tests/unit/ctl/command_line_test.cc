@@ -116,6 +116,38 @@ TEST(CommandLine, MqadminNames) {
   EXPECT_NE(refused("topicRoute"), "taken");
 }
 
+TEST(CommandLine, TheProgramMqadmin) {
+  auto i =
+      parse_mqadmin_line({"resetOffsetByTime", "-n", "h:1", "-g", "G", "-t", "T", "-s", "now", "-f", "true"});
+  ASSERT_TRUE(i) << i.error().text;
+  EXPECT_STREQ(i->verb->words, "group reset");
+  EXPECT_EQ(i->options.args, (std::vector<std::string>{"G", "T", "now"}));
+  EXPECT_EQ(i->options.namesrv, "h:1");
+  EXPECT_TRUE(i->options.yes) << "it never asks";
+  i = parse_mqadmin_line({"UPDATETOPICPERM", "-t", "T", "-p", "4"});
+  ASSERT_TRUE(i) << i.error().text;
+  EXPECT_FALSE(i->options.upsert);
+  EXPECT_EQ(i->options.perm, "4");
+  EXPECT_EQ(parse_mqadmin_line({"topic", "list"}).error().exit, Exit::usage) << "not by our names";
+  const std::string all = parse_mqadmin_line({})->text;
+  for (const MqadminName& m : mqadmin_names()) {
+    EXPECT_NE(all.find("\n  " + std::string(m.name) + " "), std::string::npos) << m.name;
+    EXPECT_NE(parse_mqadmin_line({"help", m.name})->text, "") << m.name;
+  }
+}
+
+TEST(CommandLine, OnlyListsAreWatched) {
+  auto i = parsed("topic list --watch --interval 5s");
+  EXPECT_TRUE(i.options.watch);
+  EXPECT_EQ(i.options.interval, "5s");
+  EXPECT_NE(refused("topic create T --watch"), "taken");
+  for (const Verb& v : verb_table()) {
+    const std::string words = v.words;
+    const bool is_list = words.ends_with(" list") || words.ends_with(" status") || words == "cluster";
+    EXPECT_TRUE(!is_list || v.lists) << words;
+  }
+}
+
 // Every row of the table can be invoked in every way that it promises, and says enough about itself.
 TEST(VerbTable, EveryRowHoldsWhatItPromises) {
   std::set<std::string> words;

@@ -259,12 +259,14 @@ TEST_F(Verbs, CleaningIsAskedOfTheBroker) {
       {"clean-topics", RequestCode::CLEAN_UNUSED_TOPIC}};
   for (auto [verb, code] : verbs) {
     server_.answer(code, ResponseCode::SUCCESS, "");
-    Ran r = on_server({"broker", verb});
+    EXPECT_EQ(on_server({"broker", verb}).exit, 64) << "nobody to ask";
+    EXPECT_EQ(server_.asked(code), 0) << verb;
+    Ran r = on_server({"broker", verb, "--yes"});
     EXPECT_EQ(r.exit, 0) << r.err;
     EXPECT_NE(r.out.find("done"), std::string::npos) << r.out;
     EXPECT_EQ(server_.asked(code), 1) << verb;
     server_.answer(code, ResponseCode::SYSTEM_ERROR, "no");
-    EXPECT_EQ(on_server({"broker", verb}).exit, 1) << verb;
+    EXPECT_EQ(on_server({"broker", verb, "-y"}).exit, 1) << verb;
   }
 }
 
@@ -424,6 +426,50 @@ TEST_F(Verbs, BenchPullsWhatIsThereAgainAndAgain) {
   JsonDocument d;
   ASSERT_TRUE(d.parse(r.out)) << r.out;
   EXPECT_EQ(d.integer("/messages"), d.integer("/requests") * 2);  // the fake gives two at a time
+}
+
+TEST_F(Verbs, AMemberIsAskedWhatItIsAt) {
+  server_.answer(RequestCode::GET_CONSUMER_CONNECTION_LIST, ResponseCode::SUCCESS, "",
+                 R"({"connectionSet":[{"clientAddr":"a","clientId":"c1","language":"JAVA","version":513}]})");
+  std::string asked;
+  server_.on(RequestCode::GET_CONSUMER_RUNNING_INFO, [&](const FakeServer::Request& r) {
+    asked = fmt::format("{} {}", r.command.ext.value_or("clientId", "-"),
+                        r.command.ext.value_or("jstackEnable", "-"));
+    FakeServer::Answer a;
+    proto::append_response(a.bytes, r.command, ResponseCode::SUCCESS, "",
+                           R"({"jstack":"the stack","mqTable":{{"brokerName":"b","queueId":1,"topic":"T"}:)"
+                           R"({"commitOffset":7}},"properties":{"PROP_X":"y"},)"
+                           R"("subscriptionSet":[{"subString":"a","topic":"T"}]})");
+    return a;
+  });
+  Ran r = on_server({"group", "running", "g", "--jstack"});
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(asked, "c1 true");
+  for (const char* part : {"c1\n", "PROP_X = y", "the stack"})
+    EXPECT_NE(r.out.find(part), std::string::npos) << r.out;
+  r = on_server({"consumerStatus", "-g", "g", "--json"});
+  EXPECT_EQ(asked, "c1 false");
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(r.out)) << r.out;
+  EXPECT_EQ(d.integer("/0/queues/0/commitOffset"), 7);
+  EXPECT_EQ(on_server({"group", "running", "g", "c2"}).exit, 1) << "no member";
+}
+
+TEST_F(Verbs, AMemberConsumesOneMessage) {
+  server_.answer(RequestCode::GET_CONSUMER_CONNECTION_LIST, ResponseCode::SUCCESS, "",
+                 R"({"connectionSet":[{"clientAddr":"a","clientId":"c1","language":"JAVA","version":513}]})");
+  server_.answer(RequestCode::CONSUME_MESSAGE_DIRECTLY, ResponseCode::SUCCESS, "",
+                 R"({"consumeResult":"CR_LATER","remark":"boom","spentTimeMills":5})");
+  const size_t colon = server_.address().find(':');
+  const int port = std::stoi(server_.address().substr(colon + 1));
+  const std::string id = fmt::format("7F000001{:08X}0000000000000000", port);
+  EXPECT_EQ(on_server({"group", "consume", "g", id}).exit, 64) << "nobody to ask";
+  EXPECT_EQ(on_server({"group", "consume", "g", "nonsense", "--yes"}).exit, 64);
+  EXPECT_EQ(server_.asked(RequestCode::CONSUME_MESSAGE_DIRECTLY), 0);
+  Ran r = on_server({"group", "consume", "g", id, "--yes"});
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_NE(r.out.find("CR_LATER"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("boom"), std::string::npos) << r.out;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "proto/bodies_client.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_route.h"
+#include "proto/bodies_running.h"
 #include "proto/bodies_stats.h"
 #include "proto/codes.h"
 
@@ -292,6 +293,38 @@ TEST(Bodies, Connections) {
       p.to_json(),
       R"({"connectionSet":[{"clientAddr":"1.2.3.4:5","clientId":"id","language":"JAVA","version":513}]})");
   EXPECT_EQ(ProducerConnection::parse(p.to_json())->connection_set, c.connection_set);
+}
+
+TEST(Bodies, WhatAConsumerTellsOfItself) {
+  auto info = ConsumerRunningInfo::parse(
+      R"({"jstack":"main\n  at X","mqPopTable":{},"mqTable":{{"brokerName":"b","queueId":1,"topic":"T"}:)"
+      R"({"cachedMsgCount":3,"cachedMsgSizeInMiB":2,"commitOffset":7,"droped":true,"lastPullTimestamp":11,)"
+      R"("locked":true}},"properties":{"PROP_CLIENT_VERSION":"V5_5_0"},)"
+      R"("statusTable":{"T":{"consumeOKTPS":1.5,)"
+      R"("consumeFailedMsgs":4}},"subscriptionSet":[{"subString":"a","topic":"T"}],"userConsumerInfo":{}})");
+  ASSERT_TRUE(info);
+  const ProcessQueueInfo& q = info->mq_table.at({"T", "b", 1});
+  EXPECT_EQ(q.cached_msg_count, 3);
+  EXPECT_EQ(q.commit_offset, 7);
+  EXPECT_TRUE(q.dropped && q.locked);
+  EXPECT_EQ(info->properties.at("PROP_CLIENT_VERSION"), "V5_5_0");
+  EXPECT_EQ(info->status_table.at("T").consume_ok_tps, 1.5);
+  EXPECT_EQ(info->status_table.at("T").consume_failed_msgs, 4);
+  EXPECT_EQ(info->subscription_set.at(0).sub_string, "a");
+  EXPECT_EQ(info->jstack, "main\n  at X");
+  auto result = ConsumeMessageDirectlyResult::parse(
+      R"({"autoCommit":true,"consumeResult":"CR_THROW_EXCEPTION","order":false,"remark":"boom",)"
+      R"("spentTimeMills":5})");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->consume_result, "CR_THROW_EXCEPTION");
+  EXPECT_EQ(result->remark, "boom");
+  EXPECT_EQ(result->spent_time_ms, 5);
+  auto producers =
+      ProducerTableInfo::parse(R"({"data":{"g":[{"clientId":"c","language":"JAVA","lastUpdateTimestamp":9,)"
+                               R"("remoteIP":"1.2.3.4:5","version":513}]}})");
+  ASSERT_TRUE(producers);
+  EXPECT_EQ(producers->data.at("g").at(0).remote_ip, "1.2.3.4:5");
+  EXPECT_EQ(producers->to_json(), ProducerTableInfo::parse(producers->to_json())->to_json());
 }
 
 }  // namespace rmq::proto
