@@ -9,9 +9,10 @@ namespace rmq::ctl {
 std::span<const Verb> verb_table() {
   static const std::vector<Verb> all = [] {
     std::vector<Verb> out;
-    for (auto family : {cluster_verbs(), broker_verbs(), namesrv_verbs(), topic_verbs(), group_verbs(),
-                        producer_verbs(), send_verbs(), consume_verbs(), message_verbs(), transaction_verbs(),
-                        timer_verbs(), dlq_verbs(), bench_verbs(), store_verbs(), doctor_verbs(), top_verbs()})
+    for (auto family :
+         {cluster_verbs(), broker_verbs(), namesrv_verbs(), topic_verbs(), group_verbs(), producer_verbs(),
+          send_verbs(), consume_verbs(), message_verbs(), transaction_verbs(), timer_verbs(), dlq_verbs(),
+          bench_verbs(), store_verbs(), doctor_verbs(), top_verbs()})
       out.insert(out.end(), family.begin(), family.end());
     return out;
   }();

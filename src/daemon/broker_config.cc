@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/memory_limit.h"
 #include "daemon/broker/schedule.h"
+#include "daemon/rocketmq_keys.h"
 #include "daemon/service_manager.h"
 #include "store/index_format.h"
 #include "uring/io.h"
@@ -142,6 +144,52 @@ void complete_broker_config(BrokerConfig& c, bool standalone, bool root_given, C
     errors.push_back("'namesrvListenPort' must not be a port of the broker, listenPort or listenPort - 2");
   complete_memory(c, errors);
   check_values(c, errors);
+}
+
+std::string own_config_path(const BrokerConfig& c) {
+  return c.storePathRootDir + "/config/rmqd.toml";
+}
+
+namespace {
+
+using Entries = std::vector<detail::ConfigEntry>;
+
+BrokerConfig config_from(const ConfigSource& source, const Entries& main, const Entries& own,
+                         const std::string& own_path, ConfigErrors& errors,
+                         std::vector<std::string>* useless) {
+  const auto table = broker_config_table();
+  const ForeignKeys foreign = rocketmq_keys_passed_over(useless);
+  BrokerConfig c;
+  c.storePathRootDir.clear();
+  config_take(table, c, main, source.file, errors, foreign);
+  config_take(table, c, own, own_path, errors, foreign);
+  config_take_settings(table, c, source.settings, errors, foreign);
+  const bool root_given = !c.storePathRootDir.empty();
+  if (!root_given) c.storePathRootDir = BrokerConfig{}.storePathRootDir;
+  complete_broker_config(c, source.standalone, root_given, errors);
+  return c;
+}
+
+}  // namespace
+
+BrokerConfig read_broker_config(const ConfigSource& source, ConfigErrors& errors,
+                                std::vector<std::string>* useless) {
+  Entries main;
+  if (!source.file.empty()) main = detail::read_toml(source.file, errors);
+  ConfigErrors seen_again;
+  const std::string own_path = own_config_path(config_from(source, main, {}, {}, seen_again, nullptr));
+  Entries own;
+  std::error_code unreadable;
+  if (std::filesystem::exists(own_path, unreadable)) own = detail::read_toml(own_path, errors);
+  return config_from(source, main, own, own_path, errors, useless);
+}
+
+BrokerConfig broker_config_of(const ConfigSource& source, std::string_view file_text,
+                              std::string_view own_text, ConfigErrors& errors) {
+  const std::string own_name = "changes at run time";
+  const Entries main = detail::read_toml_text(file_text, source.file, errors);
+  const Entries own = detail::read_toml_text(own_text, own_name, errors);
+  return config_from(source, main, own, own_name, errors, nullptr);
 }
 
 uint64_t net_memory_bytes_of(const BrokerConfig& c) {

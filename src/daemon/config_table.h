@@ -59,6 +59,12 @@ struct ConfigEntry {
   char kind = 's';  // b: boolean, i: integer, s: string
 };
 std::vector<ConfigEntry> read_toml(const std::string& path, ConfigErrors& errors);
+// The same of text that was read already; `path` is for the errors.
+std::vector<ConfigEntry> read_toml_text(std::string_view text, const std::string& path, ConfigErrors& errors);
+std::string toml_string(std::string_view value);  // in quotes
+// A TOML file of plain keys with one of them set: in its line, whose comment stays; else below the line that
+// shows its default ("#key = ..."); else at the end. All other lines stay as they are.
+std::string with_toml_key(std::string_view text, std::string_view key, std::string_view literal);
 bool parse_bool(std::string_view text, bool& out);
 bool parse_int(std::string_view text, int64_t& out);
 bool is_choice(std::string_view choices, std::string_view value);
@@ -77,6 +83,13 @@ std::string config_get(const ConfigKey<C>& k, const C& c) {
   if (auto* b = std::get_if<bool C::*>(&k.member)) return c.*(*b) ? "true" : "false";
   if (auto* i = std::get_if<int64_t C::*>(&k.member)) return std::to_string(c.*(*i));
   return c.*std::get<std::string C::*>(k.member);
+}
+
+// The key's value as a TOML file writes it.
+template <class C>
+std::string config_literal(const ConfigKey<C>& k, const C& c) {
+  std::string value = config_get(k, c);
+  return std::holds_alternative<std::string C::*>(k.member) ? detail::toml_string(value) : value;
 }
 
 template <class C>
@@ -118,11 +131,11 @@ std::string config_set(std::span<const ConfigKey<C>> table, C& c, std::string_vi
   return {};
 }
 
-// Reads a TOML file into `c`. Every mistake of the file is reported, not only the first.
+// Sets what a TOML file says. Every mistake of the file is reported, not only the first.
 template <class C>
-void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& path, ConfigErrors& errors,
-                 const ForeignKeys& foreign = {}) {
-  for (const detail::ConfigEntry& e : detail::read_toml(path, errors)) {
+void config_take(std::span<const ConfigKey<C>> table, C& c, const std::vector<detail::ConfigEntry>& entries,
+                 const std::string& path, ConfigErrors& errors, const ForeignKeys& foreign = {}) {
+  for (const detail::ConfigEntry& e : entries) {
     std::string at = path + ":" + std::to_string(e.line) + ": ";
     const ConfigKey<C>* k = config_find(table, e.key);
     if (k == nullptr && foreign.take(path + ":" + std::to_string(e.line), e.key, e.value, errors)) continue;
@@ -140,13 +153,22 @@ void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& p
   }
 }
 
-// The configuration of a command line: defaults, then the file (empty: none), then key=value settings, the
-// later one winning.
+// Reads a TOML file into `c`.
 template <class C>
-ConfigErrors config_read(std::span<const ConfigKey<C>> table, C& c, const std::string& file,
-                         std::span<const std::string> settings, const ForeignKeys& foreign = {}) {
-  ConfigErrors errors;
-  if (!file.empty()) config_load(table, c, file, errors, foreign);
+void config_load(std::span<const ConfigKey<C>> table, C& c, const std::string& path, ConfigErrors& errors,
+                 const ForeignKeys& foreign = {}) {
+  config_take(table, c, detail::read_toml(path, errors), path, errors, foreign);
+}
+template <class C>
+void config_load_text(std::span<const ConfigKey<C>> table, C& c, std::string_view text,
+                      const std::string& path, ConfigErrors& errors, const ForeignKeys& foreign = {}) {
+  config_take(table, c, detail::read_toml_text(text, path, errors), path, errors, foreign);
+}
+
+// The key=value settings of a command line, the later one winning.
+template <class C>
+void config_take_settings(std::span<const ConfigKey<C>> table, C& c, std::span<const std::string> settings,
+                          ConfigErrors& errors, const ForeignKeys& foreign = {}) {
   for (const std::string& s : settings) {
     size_t equals = s.find('=');
     std::string_view key = std::string_view(s).substr(0, equals);
@@ -159,6 +181,15 @@ ConfigErrors config_read(std::span<const ConfigKey<C>> table, C& c, const std::s
                                          std::string_view(s).substr(equals + 1));
     if (!wrong.empty()) errors.push_back("-o " + s + ": " + wrong);
   }
+}
+
+// The configuration of a command line: defaults, then the file (empty: none), then the settings.
+template <class C>
+ConfigErrors config_read(std::span<const ConfigKey<C>> table, C& c, const std::string& file,
+                         std::span<const std::string> settings, const ForeignKeys& foreign = {}) {
+  ConfigErrors errors;
+  if (!file.empty()) config_load(table, c, file, errors, foreign);
+  config_take_settings(table, c, settings, errors, foreign);
   return errors;
 }
 

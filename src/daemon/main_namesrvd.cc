@@ -34,33 +34,26 @@ Task<void> show_status(const Server& server, namesrv::NameServer& names, Event& 
   }
 }
 
-ConfigErrors read_config(const CommandLine& line, NamesrvConfig& config) {
-  ConfigErrors errors = config_read(namesrv_config_table(), config, line.config_file, line.settings);
-  if (!metric_labels_of(config.metricsLabel))
-    errors.push_back("'metricsLabel' must be name:value pairs separated by ','");
-  return errors;
-}
-
-void reload(const CommandLine& line, namesrv::NameServer& names) {
+void reload(const namesrv::ConfigSource& source, namesrv::NameServer& names) {
   begin_reload();
-  NamesrvConfig next;
-  const ConfigErrors errors = read_config(line, next);
+  ConfigErrors errors;
+  const NamesrvConfig next = namesrv::read_config(source, errors);
   if (!errors.empty()) return report_refused_reload(errors);
   const auto changes = config_changes(namesrv_config_table(), names.config(), next);
   names.take_config(next);
   report_reload(changes);
 }
 
-Task<void> wait_for_stop(Signals& signals, const CommandLine& line, namesrv::NameServer& names) {
+Task<void> wait_for_stop(Signals& signals, const namesrv::ConfigSource& source, namesrv::NameServer& names) {
   for (;;) {
     int signal = co_await signals.next();
     if (signal != SIGHUP) co_return;
-    reload(line, names);
+    reload(source, names);
   }
 }
 
 struct Environment {
-  const CommandLine& line;
+  const namesrv::ConfigSource& source;
   const NamesrvConfig& config;
   Ring& ring;
   Disk& disk;
@@ -93,7 +86,7 @@ Task<void> run(Environment e, int& code) {
   Signals signals(e.ring);
   Event stop;
   Scope scope;
-  namesrv::NameServer names(e.config, e.disk, e.net);
+  namesrv::NameServer names(e.config, e.disk, e.net, e.source);
   Server server(e.net, names);
   auto loaded = co_await names.load();
   if (!loaded) {
@@ -121,7 +114,7 @@ Task<void> run(Environment e, int& code) {
   scope.spawn(show_status(server, names, stop));
   log(LogLevel::notice, ids::namesrv_started, "name server " RMQD_VERSION " is listening at " + at);
 
-  co_await wait_for_stop(signals, e.line, names);
+  co_await wait_for_stop(signals, e.source, names);
   observed.exporter.set_not_ready("stopping");
   notify_stopping();
   stop.set();
@@ -131,7 +124,7 @@ Task<void> run(Environment e, int& code) {
   log(LogLevel::notice, ids::namesrv_stopped, "name server has stopped");
 }
 
-int start(const CommandLine& line, const NamesrvConfig& config) {
+int start(const namesrv::ConfigSource& source, const NamesrvConfig& config) {
   raise_open_files_limit();
   std::string lacks = probe_verdict(probe_kernel(), open_files_min);
   if (!lacks.empty()) {
@@ -150,7 +143,7 @@ int start(const CommandLine& line, const NamesrvConfig& config) {
   }
   UringDisk disk(**ring);
   int code = exit_code::ok;
-  (*ring)->run(run({line, config, **ring, disk, **net}, code));
+  (*ring)->run(run({source, config, **ring, disk, **net}, code));
   return code;
 }
 
@@ -168,14 +161,15 @@ int main(int argc, char** argv) {
     std::fputs(config_roff(table).c_str(), stdout);
     return exit_code::ok;
   }
-  NamesrvConfig config;
-  const ConfigErrors errors = read_config(line, config);
+  const namesrv::ConfigSource source{{}, line.config_file, line.settings};
+  ConfigErrors errors;
+  const NamesrvConfig config = namesrv::read_config(source, errors);
   report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
   if (line.check_config) return exit_code::ok;
   Signals::block();
   log_start(under_systemd(), log_level_of(config.logLevel));
-  const int code = start(line, config);
+  const int code = start(source, config);
   log_stop();
   return code;
 }

@@ -12,7 +12,6 @@
 #include "daemon/namesrv/name_server.h"
 #include "daemon/process_metrics.h"
 #include "daemon/reload.h"
-#include "daemon/rocketmq_keys.h"
 #include "daemon/server.h"
 #include "daemon/service_manager.h"
 #include "uring/disk.h"
@@ -29,6 +28,7 @@ constexpr int64_t more_start_time_ns = 60 * ns_per_s;  // asked of systemd with 
 
 struct Environment {
   const CommandLine& line;
+  const ConfigSource& source;
   BrokerConfig& config;
   Ring& ring;
   Disk& disk;
@@ -145,21 +145,10 @@ Task<void> show_status(const Server& server, const broker::Broker& b, Event& sto
   }
 }
 
-// The configuration that the command line means, complete. `useless` gets keys without effect; may be null.
-ConfigErrors read_config(const CommandLine& line, BrokerConfig& config, std::vector<std::string>* useless) {
-  config.storePathRootDir.clear();
-  ConfigErrors errors = config_read(broker_config_table(), config, line.config_file, line.settings,
-                                    rocketmq_keys_passed_over(useless));
-  const bool root_given = !config.storePathRootDir.empty();
-  if (!root_given) config.storePathRootDir = BrokerConfig{}.storePathRootDir;
-  complete_broker_config(config, line.standalone, root_given, errors);
-  return errors;
-}
-
-void reload(const CommandLine& line, broker::Broker& b) {
+void reload(const ConfigSource& source, broker::Broker& b) {
   begin_reload();
-  BrokerConfig next;
-  const ConfigErrors errors = read_config(line, next, nullptr);
+  ConfigErrors errors;
+  const BrokerConfig next = read_broker_config(source, errors, nullptr);
   if (!errors.empty()) return report_refused_reload(errors);
   const auto changes = config_changes(broker_config_table(), b.config, next);
   take_run_time_keys(broker_config_table(), b.config, next);
@@ -167,11 +156,11 @@ void reload(const CommandLine& line, broker::Broker& b) {
   report_reload(changes);
 }
 
-Task<void> watch_signals(Signals& signals, const CommandLine& line, broker::Broker& b, Event& stop) {
+Task<void> watch_signals(Signals& signals, const ConfigSource& source, broker::Broker& b, Event& stop) {
   for (;;) {
     int signal = co_await signals.next();
     if (signal == SIGHUP) {
-      reload(line, b);
+      reload(source, b);
       continue;
     }
     stop.set();
@@ -261,8 +250,8 @@ bool listen_at(Server& server, Ports::One& port, const Environment& e, int& code
 
 // The name server of --standalone.
 struct OwnNamesrv {
-  OwnNamesrv(const Environment& e)
-      : names(namesrv_config_of(e.config), e.disk, e.net), server(e.net, names) {}
+  OwnNamesrv(const Environment& e, const namesrv::ConfigSource& source, const NamesrvConfig& config)
+      : names(config, e.disk, e.net, source), server(e.net, names) {}
   namesrv::NameServer names;
   Server server;
 };
@@ -351,12 +340,17 @@ Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& 
   StopOnFailure on_failure(stop);
   store.set_failure_listener(&on_failure);
   Scope scope;
-  OwnNamesrv own(e);
-  broker::Broker b(e.config, e.disk, e.net, store);
+  const namesrv::ConfigSource names_source{namesrv_config_of(e.config), {}, {}};
+  ConfigErrors wrong;
+  OwnNamesrv own(e, names_source, namesrv::read_config(names_source, wrong));
+  broker::Broker b(e.config, e.disk, e.net, store, e.source);
   Server main_port(e.net, b), vip_port(e.net, b);
   Shown shown(observed, b, own);
-  bool good = true;
-  if (e.line.standalone) good = co_await start_namesrv(own, e, ports, stop, scope, code);
+  bool good = !e.line.standalone || wrong.empty();
+  if (!good) code = exit_code::config;
+  for (const std::string& w : wrong)
+    log(LogLevel::error, ids::config_invalid, "the name server's configuration is wrong: " + w);
+  if (good && e.line.standalone) good = co_await start_namesrv(own, e, ports, stop, scope, code);
   if (good) good = co_await start_broker(b, main_port, vip_port, e, ports, code);
   if (good) {
     b.start();
@@ -365,7 +359,7 @@ Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& 
     if (e.line.standalone) shown.add_names(own);
     observed.exporter.set_not_ready("");
     scope.spawn(feed_watchdog(stop));
-    scope.spawn(watch_signals(signals, e.line, b, stop));
+    scope.spawn(watch_signals(signals, e.source, b, stop));
     notify_ready("Serving at " + b.address_text());
     log(LogLevel::notice, ids::broker_started, "broker " RMQD_VERSION " serves at " + b.address_text(),
         {{"BROKER", e.config.brokerName},
@@ -411,7 +405,7 @@ Task<void> run(Environment e, int& code) {
   co_await scope.join();
 }
 
-int start(const CommandLine& line, BrokerConfig& config) {
+int start(const CommandLine& line, const ConfigSource& source, BrokerConfig& config) {
   raise_open_files_limit();
   std::string lacks = probe_verdict(probe_kernel(), open_files_min);
   if (!lacks.empty()) {
@@ -430,7 +424,7 @@ int start(const CommandLine& line, BrokerConfig& config) {
   }
   UringDisk disk(**ring);
   int code = exit_code::ok;
-  (*ring)->run(run({line, config, **ring, disk, **net}, code));
+  (*ring)->run(run({line, source, config, **ring, disk, **net}, code));
   return code;
 }
 
@@ -451,9 +445,10 @@ int main(int argc, char** argv) {
     std::fputs(metrics_roff().c_str(), stdout);
     return exit_code::ok;
   }
-  BrokerConfig config;
+  const ConfigSource source{line.config_file, line.settings, line.standalone};
   std::vector<std::string> useless;
-  const ConfigErrors errors = read_config(line, config, &useless);
+  ConfigErrors errors;
+  BrokerConfig config = read_broker_config(source, errors, &useless);
   report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
   if (line.check_config) {
@@ -463,7 +458,7 @@ int main(int argc, char** argv) {
   Signals::block();
   log_start(under_systemd(), log_level_of(config.logLevel));
   for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
-  const int code = start(line, config);
+  const int code = start(line, source, config);
   log_stop();
   return code;
 }

@@ -7,10 +7,11 @@
 //   Task<void> NameServer::serve(Request& r) { return Table::serve(*this, r); }
 //
 // A row that is neither routed nor listed, a row that is both, and a code that is routed twice do not
-// compile. A handler is `Task<void> f(Daemon&, Request&, Cmd::Request header)`, or the same returning void
-// when it never waits; a member function of the daemon will do. It gets a header whose required fields are
-// all there, and must answer. The header views the request's frame, and both live until the handler's Task
-// has ended.
+// compile. Where it has one, the daemon's `static std::string_view why_not_served(int32_t code)` is told to
+// who sends such a code. A handler is `Task<void> f(Daemon&, Request&, Cmd::Request header)`, or the same
+// returning void when it never waits; a member function of the daemon will do. It gets a header whose
+// required fields are all there, and must answer. The header views the request's frame, and both live until
+// the handler's Task has ended.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +48,8 @@ inline Task<void> finished() {
   co_return;
 }
 
-// Answers REQUEST_CODE_NOT_SUPPORTED with RocketMQ's remark.
-void answer_not_supported(Request& request);
+// Answers REQUEST_CODE_NOT_SUPPORTED with RocketMQ's remark and, when there is one, the reason why not.
+void answer_not_supported(Request& request, std::string_view reason = {});
 // Answers SYSTEM_ERROR for a header that lacks a field or has one that cannot be read.
 void answer_header_error(Request& request, const proto::HeaderError& error);
 
@@ -161,7 +162,10 @@ class Routes {
     auto row = std::lower_bound(table.begin(), table.end(), code,
                                 [](const auto& r, int32_t c) { return r.code < c; });
     if (row != table.end() && row->code == code) return row->serve(daemon, request);
-    detail::answer_not_supported(request);
+    if constexpr (requires { Daemon::why_not_served(code); })
+      detail::answer_not_supported(request, Daemon::why_not_served(code));
+    else
+      detail::answer_not_supported(request);
     return detail::finished();
   }
 };

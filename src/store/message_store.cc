@@ -751,6 +751,15 @@ void MessageStore::set_failure_listener(FailureListener* l) {
 void MessageStore::set_max_message_bytes(uint32_t bytes) {
   impl_->options_.max_message_bytes = bytes;
 }
+void MessageStore::set_run_time_options(const StoreOptions& o) {
+  StoreOptions& own = impl_->options_;
+  own.max_message_bytes = o.max_message_bytes;
+  own.transfer_count_in_memory = o.transfer_count_in_memory;
+  own.transfer_bytes_in_memory = o.transfer_bytes_in_memory;
+  own.transfer_count_on_disk = o.transfer_count_on_disk;
+  own.transfer_bytes_on_disk = o.transfer_bytes_on_disk;
+  own.sync_flush_timeout_ms = o.sync_flush_timeout_ms;
+}
 const StoreStats& MessageStore::stats() const {
   impl_->stats_.queues = impl_->table_.queue_count();
   impl_->stats_.unwritten_units = impl_->table_.unwritten_units();

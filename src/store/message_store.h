@@ -128,6 +128,8 @@ class MessageStore {
   void set_arrival_listener(ArrivalListener* l);  // null: nobody
   void set_failure_listener(FailureListener* l);
   void set_max_message_bytes(uint32_t bytes);
+  // Takes over max_message_bytes, the transfer limits and sync_flush_timeout_ms; the rest stays.
+  void set_run_time_options(const StoreOptions& o);
   const StoreStats& stats() const;
   bool writable() const;                    // it has not failed, and is not stopping
   bool disk_full() const;                   // only messages that may use the reserve are taken (disk_watch.h)

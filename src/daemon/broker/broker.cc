@@ -66,8 +66,10 @@ static Address parsed(const std::string& text) {
   return *a;
 }
 
-Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
+Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s, ConfigSource source)
     : config(c),
+      config_source(std::move(source)),
+      config_keeper(d, config_source.file, own_config_path(c)),
       disk(d),
       net(n),
       store(s),
@@ -92,6 +94,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s)
       store_id_host(to_host(store_host)),
       boot_wall_ms(Loop::current().wall_ms()),
       address_text_(address_of(c)),
+      registered_permission_(c.brokerPermission),
       unique_ids_(to_host(store_host), static_cast<uint16_t>(getpid()),
                   static_cast<uint32_t>(Loop::current().random().next())) {
   store.set_arrival_listener(this);
@@ -265,9 +268,16 @@ void Broker::closed(const std::shared_ptr<Connection>& c) {
 
 void Broker::apply_config() {
   config_version.next(wall_ms());
-  store.set_max_message_bytes(static_cast<uint32_t>(config.maxMessageSize));
+  store.set_run_time_options(store_options_of(config));
   store.set_retention(retention_options_of(config));
   log_set_level(log_level_of(config.logLevel));
+  const proto::DataVersion before = topics.data_version();
+  topics.add_system_topics(wall_ms());  // TBW102, when topics are made automatically from now on
+  if (config.brokerPermission != registered_permission_) topics.changed(wall_ms());
+  registered_permission_ = config.brokerPermission;
+  if (topics.data_version() == before) return;
+  scope_.spawn(save_topics());
+  scope_.spawn(registration.register_all());
 }
 
 // ---- shared steps ------------------------------------------------------------------------------------
@@ -288,6 +298,22 @@ Task<Result<bool>> Broker::change_topic(proto::TopicConfig c) {
   co_await registering.join();
   if (!saved) co_return std::unexpected(saved.error());
   co_return true;
+}
+
+Task<Result<void>> Broker::change_topics(std::vector<proto::TopicConfig> all) {
+  bool changed = false;
+  for (proto::TopicConfig& c : all) {
+    const proto::TopicConfig copy = c;
+    if (!topics.put(std::move(c), wall_ms())) continue;
+    log_topic(copy);
+    changed = true;
+  }
+  if (!changed) co_return Result<void>{};
+  Scope registering;
+  registering.spawn(registration.register_all());
+  auto saved = co_await topics.save();
+  co_await registering.join();
+  co_return saved;
 }
 
 Task<void> Broker::ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag) {

@@ -29,7 +29,9 @@
 #include "daemon/broker/topic_manager.h"
 #include "daemon/broker/topic_routes.h"
 #include "daemon/broker/transactions.h"
+#include "daemon/broker_config.h"
 #include "daemon/config.h"
+#include "daemon/config_keeper.h"
 #include "daemon/connection.h"
 #include "proto/message_id.h"
 #include "store/message_store.h"
@@ -39,8 +41,9 @@ namespace rmq::broker {
 
 class Broker : public Service, private store::ArrivalListener {
  public:
-  // All of them must outlive the broker. `config` has its names and addresses filled in.
-  Broker(BrokerConfig& config, Disk& disk, Net& net, store::MessageStore& store);
+  // All of them must outlive the broker. `config` has its names and addresses filled in; `source` is where it
+  // came from, for changes at run time.
+  Broker(BrokerConfig& config, Disk& disk, Net& net, store::MessageStore& store, ConfigSource source = {});
 
   // Reads the tables; then the broker can serve.
   Task<Result<void>> load();
@@ -52,6 +55,8 @@ class Broker : public Service, private store::ArrivalListener {
   Task<void> save_all();
 
   Task<void> serve(Request& request) override;
+  // For people: why a request code is not served. Empty: nothing to say beyond that.
+  static std::string_view why_not_served(int32_t code);
   void closed(const std::shared_ptr<Connection>& c) override;
   void answered(const Request& r, proto::ResponseCode code) override {
     metrics.answered(r, code, now_ns());
@@ -63,13 +68,16 @@ class Broker : public Service, private store::ArrivalListener {
   // Adds or changes a topic in the table; resolves when it is on disk and every name server knows it or
   // failed. False: unchanged.
   Task<Result<bool>> change_topic(proto::TopicConfig c);
+  // The same for many, with one registration.
+  Task<Result<void>> change_topics(std::vector<proto::TopicConfig> all);
   // A retry or dead-letter topic, created with these values when it is missing. Resolves when the name
   // servers know it; it goes to disk soon after, because losing it loses nothing: the next use makes it
   // again.
   Task<void> ensure_topic(std::string name, int32_t queues, int32_t perm, int32_t sys_flag = 0);
   // A group that find_or_create() made goes to disk soon.
   void save_new_groups();
-  // Hands changed run-time keys of `config` to the parts that keep copies of them.
+  // Hands changed run-time keys of `config` to the parts that keep copies of them, and tells the name servers
+  // what concerns them.
   void apply_config();
 
   // Where a message goes that is delayed by level (above 0) or by what the properties ask of the timer, with
@@ -107,6 +115,8 @@ class Broker : public Service, private store::ArrivalListener {
   const std::string& address_text() const { return address_text_; }  // brokerIP1:listenPort
 
   BrokerConfig& config;
+  const ConfigSource config_source;
+  ConfigKeeper config_keeper;
   Disk& disk;
   Net& net;
   store::MessageStore& store;
@@ -151,6 +161,7 @@ class Broker : public Service, private store::ArrivalListener {
   Task<void> save_what_a_full_disk_kept();
 
   std::string address_text_;
+  int64_t registered_permission_ = 0;  // brokerPermission as the name servers were told it
   proto::UniqueIdMaker unique_ids_;
   Scope scope_;
 };

@@ -1,13 +1,11 @@
-// The broker itself: what it is doing (keys of admin.md 4) and its configuration.
+// The broker itself: what it is doing (keys of admin.md 4).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/log.h"
 #include "daemon/broker/handlers.h"
-#include "daemon/broker_config.h"
-#include "daemon/java_properties.h"
+#include "proto/bodies_admin.h"
 #include "proto/codes.h"
 #include "proto/record.h"
 
@@ -107,6 +105,10 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
   for (const char* key : {"msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning",
                           "msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning"})
     t[key] = "0";
+  // Requests do not wait for threads here; clusterList shows these.
+  for (const char* pool : {"send", "pull", "litePull", "query", "ack"})
+    for (const char* key : {"ThreadPoolQueueSize", "ThreadPoolQueueHeadWaitTimeMills"})
+      t[std::string(pool) + key] = "0";
   add_store(t, b);
   t["dedupKnownKeys"] = std::to_string(b.dedup.known());
   t["dedupAnsweredTotal"] = std::to_string(b.dedup.answered());
@@ -127,56 +129,17 @@ Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader) {
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
 }
 
+// Of a master without replicas, which every rmqd is.
+void get_broker_ha_status(Broker& b, Request& r, proto::EmptyHeader) {
+  r.reply(ResponseCode::SUCCESS, {}, proto::HARuntimeInfo{b.store.max_physical_offset()}.to_json());
+}
+
 void view_broker_stats_data(Broker& b, Request& r, proto::ViewBrokerStatsDataRequestHeader h) {
   auto data = b.stats_items.find(h.stats_name, h.stats_key, b.now_ns());
   if (!data)
     return r.reply(ResponseCode::SYSTEM_ERROR,
                    fmt::format("The stats <{}> <{}> not exist", h.stats_name, h.stats_key));
   r.reply(ResponseCode::SUCCESS, {}, data->to_json());
-}
-
-void get_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
-  std::string body;
-  for (const auto& [key, value] : config_list(broker_config_table(), b.config))
-    body += key + "=" + value + "\n";
-  std::string version = b.config_version.to_json();
-  r.answer<proto::GetBrokerConfig>({version}, body);
-}
-
-// All keys are looked at before any is applied: a refused request changes nothing.
-void update_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
-  auto table = broker_config_table();
-  const Properties pairs = parse_properties(r.frame().body_text());
-  std::string forbidden = "brokerConfigPath|rocketmqHome|configBlackList|" + b.config.configBlackList;
-  std::replace(forbidden.begin(), forbidden.end(), ';', '|');
-  BrokerConfig next = b.config;
-  for (const auto& [key, value] : pairs) {
-    if (detail::is_choice(forbidden, key))
-      return r.reply(ResponseCode::NO_PERMISSION, "Can not update config in black list.");
-    const ConfigKey<BrokerConfig>* k = config_find(table, key);
-    if (k == nullptr) continue;  // as the reference: keys that it does not know are ignored
-    if (!k->run_time && config_get(*k, b.config) != value)
-      return r.reply(
-          ResponseCode::INVALID_PARAMETER,
-          fmt::format("'{}' cannot be changed while the broker runs: set it in its configuration file and "
-                      "restart it",
-                      key));
-    std::string wrong = config_set(table, next, key, value);
-    if (!wrong.empty()) return r.reply(ResponseCode::INVALID_PARAMETER, wrong);
-  }
-  if (!hours_of(next.deleteWhen))
-    return r.reply(
-        ResponseCode::INVALID_PARAMETER,
-        fmt::format("'deleteWhen' must be hours from 0 to 23 separated by ';', not '{}'", next.deleteWhen));
-  for (const auto& k : table) {
-    std::string was = config_get(k, b.config), is = config_get(k, next);
-    if (was != is)
-      log(LogLevel::notice, ids::config_changed, "configuration changed until the next start",
-          {{"KEY", k.name}, {"FROM", was}, {"TO", is}, {"CLIENT", r.connection().peer_text()}});
-  }
-  b.config = next;
-  b.apply_config();
-  r.reply(ResponseCode::SUCCESS);
 }
 
 }  // namespace rmq::broker

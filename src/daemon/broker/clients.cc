@@ -8,6 +8,7 @@
 #include "proto/bodies_client.h"
 #include "proto/bodies_stats.h"
 #include "proto/codes.h"
+#include "proto/message_id.h"
 
 namespace rmq::broker {
 
@@ -193,22 +194,46 @@ Task<void> get_consumer_status(Broker& b, Request& r, proto::GetConsumerStatusRe
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
 }
 
-Task<void> get_consumer_running_info(Broker& b, Request& r, proto::GetConsumerRunningInfoRequestHeader h) {
+// Asks a member of the group what the request asks, and answers with what it says.
+template <class Cmd>
+static Task<void> relay(Broker& b, Request& r, const typename Cmd::Request& h, std::string client_id,
+                        std::string_view body) {
   const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
-  const ClientChannel* channel = g == nullptr ? nullptr : g->channel_of(h.client_id);
+  const ClientChannel* channel = g == nullptr ? nullptr : g->channel_of(client_id);
   if (channel == nullptr)
     co_return r.reply(ResponseCode::SYSTEM_ERROR,
-                      fmt::format("The Consumer <{}> <{}> not online", h.consumer_group, h.client_id));
+                      fmt::format("The Consumer <{}> <{}> not online", h.consumer_group, client_id));
   std::shared_ptr<Connection> client = channel->connection;
   int32_t opaque = client->next_opaque();
   std::string frame;
-  proto::GetConsumerRunningInfo::append_request(frame, opaque, h, r.frame().body_text());
+  Cmd::append_request(frame, opaque, h, body);
   auto answer = co_await client->call(std::move(frame), opaque, b.now_ns() + relay_timeout_ns);
   if (!answer)
     co_return r.reply(
         ResponseCode::CONSUME_MSG_TIMEOUT,
-        fmt::format("consumer <{}> <{}> {}", h.consumer_group, h.client_id, to_string(answer.error())));
+        fmt::format("consumer <{}> <{}> {}", h.consumer_group, client_id, to_string(answer.error())));
   r.reply((*answer)->command.response_code(), (*answer)->command.remark, (*answer)->frame.body_text());
+}
+
+Task<void> get_consumer_running_info(Broker& b, Request& r, proto::GetConsumerRunningInfoRequestHeader h) {
+  co_await relay<proto::GetConsumerRunningInfo>(b, r, h, std::string(h.client_id), r.frame().body_text());
+}
+
+// The member consumes one stored message, whatever its offset says, and tells how that went.
+Task<void> consume_message_directly(Broker& b, Request& r, proto::ConsumeMessageDirectlyRequestHeader h) {
+  const auto id = proto::parse_offset_id(h.msg_id.value_or(std::string_view{}));
+  if (!id) co_return r.reply(ResponseCode::INVALID_PARAMETER, "msgId is not the id of a stored message");
+  auto record = co_await b.store.record_at(id->physical_offset);
+  if (!record)
+    co_return r.reply(ResponseCode::SYSTEM_ERROR,
+                      fmt::format("can not find message by offset: {}", id->physical_offset));
+  h.broker_name = b.config.brokerName;
+  const proto::TopicConfig* topic = b.topics.find(h.topic.value_or(std::string_view{}));
+  if (topic != nullptr) h.topic_sys_flag = topic->topic_sys_flag;
+  const proto::SubscriptionGroupConfig* group = b.groups.find(h.consumer_group);
+  if (group != nullptr) h.group_sys_flag = group->group_sys_flag;
+  const std::string client_id(h.client_id.value_or(std::string_view{}));
+  co_await relay<proto::ConsumeMessageDirectly>(b, r, h, client_id, as_text(record->bytes()));
 }
 
 }  // namespace rmq::broker

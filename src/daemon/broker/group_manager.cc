@@ -47,6 +47,26 @@ bool GroupManager::remove(std::string_view group, int64_t now_ms) {
   return true;
 }
 
+bool GroupManager::is_read_forbidden(std::string_view group, std::string_view topic) const {
+  if (forbidden_.empty()) return false;
+  auto g = forbidden_.find(std::string(group));
+  if (g == forbidden_.end()) return false;
+  auto t = g->second.find(std::string(topic));
+  return t != g->second.end() && proto::perm::is_readable(t->second);
+}
+
+bool GroupManager::set_read_forbidden(std::string_view group, std::string_view topic, bool forbidden,
+                                      int64_t now_ms) {
+  if (is_read_forbidden(group, topic) == forbidden) return false;
+  auto& topics = forbidden_[std::string(group)];
+  int32_t& bits = topics[std::string(topic)];
+  bits = forbidden ? bits | proto::perm::read : bits & ~proto::perm::read;
+  if (bits == 0) topics.erase(std::string(topic));
+  if (topics.empty()) forbidden_.erase(std::string(group));
+  version_.next(now_ms);
+  return true;
+}
+
 void GroupManager::add_system_groups(int64_t now_ms) {
   for (std::string_view g : {names::TOOLS_CONSUMER, names::FILTERSRV_CONSUMER, names::SELF_TEST_C_GROUP,
                              std::string_view("CID_ONS-HTTP-PROXY"), std::string_view("CID_ONSAPI_PULL"),

@@ -24,6 +24,10 @@ class GroupManager : public PersistedTable {
   bool put(proto::SubscriptionGroupConfig c, int64_t now_ms);
   bool remove(std::string_view group, int64_t now_ms);
   void add_system_groups(int64_t now_ms);
+  // UPDATE_AND_GET_GROUP_FORBIDDEN: the group may not read the topic by its registered subscription. False
+  // from set_: it was so already.
+  bool is_read_forbidden(std::string_view group, std::string_view topic) const;
+  bool set_read_forbidden(std::string_view group, std::string_view topic, bool forbidden, int64_t now_ms);
   const proto::DataVersion& data_version() const { return version_; }
   const TextMap<proto::SubscriptionGroupConfig>& all() const { return groups_; }
   proto::SubscriptionGroupWrapper snapshot() const;
@@ -39,7 +43,7 @@ class GroupManager : public PersistedTable {
   const BrokerConfig& config_;
   TextMap<proto::SubscriptionGroupConfig> groups_;
   mutable proto::SubscriptionGroupConfig light_;
-  std::map<std::string, std::map<std::string, int32_t>> forbidden_;
+  std::map<std::string, std::map<std::string, int32_t>> forbidden_;  // bits of proto::perm
   proto::DataVersion version_;
   bool unsaved_ = false;
 };

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "daemon/broker/attributes.h"
 #include "daemon/broker/handlers.h"
+#include "proto/bodies_admin.h"
 #include "proto/bodies_route.h"
 #include "proto/bodies_stats.h"
 #include "proto/codes.h"
@@ -14,6 +15,16 @@
 namespace rmq::broker {
 
 using proto::ResponseCode;
+
+// The attributes of a request are changes ({"+key":"value"}), as a topic's are; an error text.
+static std::optional<std::string> take_attributes(const Broker& b, proto::SubscriptionGroupConfig& c) {
+  const auto* old = b.groups.find(c.group_name);
+  std::string changes;
+  for (const auto& [key, value] : c.attributes)
+    changes += (changes.empty() ? "" : ",") + key + (key.starts_with('-') ? "" : "=" + value);
+  c.attributes = old == nullptr ? std::map<std::string, std::string>{} : old->attributes;
+  return alter_attributes(AttributesOf::group, changes, old == nullptr, c.attributes);
+}
 
 Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader) {
   auto c = proto::SubscriptionGroupConfig::parse(r.frame().body_text());
@@ -23,13 +34,7 @@ Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader) {
   if (auto wrong = proto::invalid_group_remark(c->group_name))
     co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
   std::string name = c->group_name;
-  const auto* old = b.groups.find(name);
-  std::string changes;  // as a topic's come
-  for (const auto& [key, value] : c->attributes)
-    changes += (changes.empty() ? "" : ",") + key + (key.starts_with('-') ? "" : "=" + value);
-  c->attributes = old == nullptr ? std::map<std::string, std::string>{} : old->attributes;
-  if (auto wrong = alter_attributes(AttributesOf::group, changes, old == nullptr, c->attributes))
-    co_return r.reply(ResponseCode::SYSTEM_ERROR, *wrong);
+  if (auto wrong = take_attributes(b, *c)) co_return r.reply(ResponseCode::SYSTEM_ERROR, *wrong);
   if (b.groups.put(std::move(*c), b.wall_ms())) {
     log(LogLevel::notice, ids::group_changed, "consumer group created or changed",
         {{"GROUP", name}, {"CLIENT", r.connection().peer_text()}});
@@ -38,6 +43,48 @@ Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader) {
       co_return r.reply(ResponseCode::SYSTEM_ERROR, "the group cannot be kept: " + to_string(saved.error()));
   }
   r.reply(ResponseCode::SUCCESS);
+}
+
+// All of them or none.
+Task<void> update_and_create_group_list(Broker& b, Request& r, proto::EmptyHeader) {
+  auto list = proto::SubscriptionGroupList::parse(r.frame().body_text());
+  if (!list)
+    co_return r.reply(ResponseCode::INVALID_PARAMETER,
+                      std::string("the list of groups cannot be read: ") + list.error().where);
+  for (proto::SubscriptionGroupConfig& c : list->group_config_list) {
+    if (auto wrong = proto::invalid_group_remark(c.group_name))
+      co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
+    if (auto wrong = take_attributes(b, c)) co_return r.reply(ResponseCode::SYSTEM_ERROR, *wrong);
+  }
+  bool changed = false;
+  for (proto::SubscriptionGroupConfig& c : list->group_config_list) {
+    const std::string name = c.group_name;
+    if (!b.groups.put(std::move(c), b.wall_ms())) continue;
+    log(LogLevel::notice, ids::group_changed, "consumer group created or changed",
+        {{"GROUP", name}, {"CLIENT", r.connection().peer_text()}});
+    changed = true;
+  }
+  Result<void> saved;
+  if (changed) saved = co_await b.groups.save();
+  if (!saved)
+    co_return r.reply(ResponseCode::SYSTEM_ERROR, "the groups cannot be kept: " + to_string(saved.error()));
+  r.reply(ResponseCode::SUCCESS);
+}
+
+// Whether a group may read a topic by its registered subscription; `readable` changes it.
+Task<void> update_and_get_group_forbidden(Broker& b, Request& r, proto::UpdateGroupForbiddenRequestHeader h) {
+  proto::GroupForbidden body{std::string(h.group), std::string(h.topic), true};
+  if (h.readable && b.groups.find(h.group) == nullptr) co_return refuse_unknown_group(r, h.group);
+  if (h.readable && b.groups.set_read_forbidden(h.group, h.topic, !*h.readable, b.wall_ms())) {
+    log(LogLevel::notice, ids::group_changed,
+        *h.readable ? "a group may read a topic again" : "a group may not read a topic any more",
+        {{"GROUP", h.group}, {"TOPIC", h.topic}, {"CLIENT", r.connection().peer_text()}});
+    auto saved = co_await b.groups.save();
+    if (!saved)
+      co_return r.reply(ResponseCode::SYSTEM_ERROR, "the group cannot be kept: " + to_string(saved.error()));
+  }
+  body.readable = !b.groups.is_read_forbidden(body.group, body.topic);
+  r.reply(ResponseCode::SUCCESS, {}, body.to_json());
 }
 
 Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupRequestHeader h) {

@@ -65,8 +65,13 @@ void get_producer_connection_list(Broker& b, Request& r, proto::GetProducerConne
 void get_all_producer_info(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> get_consumer_running_info(Broker& b, Request& r, proto::GetConsumerRunningInfoRequestHeader h);
 Task<void> get_consumer_status(Broker& b, Request& r, proto::GetConsumerStatusRequestHeader h);
+Task<void> consume_message_directly(Broker& b, Request& r, proto::ConsumeMessageDirectlyRequestHeader h);
+// queues_admin.cc
+Task<void> query_consume_queue(Broker& b, Request& r, proto::QueryConsumeQueueRequestHeader h);
+Task<void> query_consume_time_span(Broker& b, Request& r, proto::QueryConsumeTimeSpanRequestHeader h);
 // topics_admin.cc
 Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequestHeader h);
+Task<void> update_and_create_topic_list(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> delete_topic(Broker& b, Request& r, proto::DeleteTopicRequestHeader h);
 void get_all_topic_config(Broker& b, Request& r, proto::GetAllTopicConfigRequestHeader h);
 void get_topic_config(Broker& b, Request& r, proto::GetTopicConfigRequestHeader h);
@@ -74,6 +79,8 @@ Task<void> get_topic_stats_info(Broker& b, Request& r, proto::GetTopicStatsInfoR
 void get_system_topic_list(Broker& b, Request& r, proto::EmptyHeader h);
 // groups_admin.cc
 Task<void> update_and_create_group(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> update_and_create_group_list(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> update_and_get_group_forbidden(Broker& b, Request& r, proto::UpdateGroupForbiddenRequestHeader h);
 Task<void> delete_group(Broker& b, Request& r, proto::DeleteSubscriptionGroupRequestHeader h);
 void get_all_group_config(Broker& b, Request& r, proto::GetAllSubscriptionGroupRequestHeader h);
 void get_group_config(Broker& b, Request& r, proto::GetSubscriptionGroupConfigRequestHeader h);
@@ -91,9 +98,11 @@ void get_timer_check_point(Broker& b, Request& r, proto::EmptyHeader h);
 Task<void> get_timer_metrics(Broker& b, Request& r, proto::EmptyHeader h);
 // broker_admin.cc
 Task<void> get_broker_runtime_info(Broker& b, Request& r, proto::EmptyHeader h);
+void get_broker_ha_status(Broker& b, Request& r, proto::EmptyHeader h);
 void view_broker_stats_data(Broker& b, Request& r, proto::ViewBrokerStatsDataRequestHeader h);
+// config_admin.cc
 void get_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
-void update_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
+Task<void> update_broker_config(Broker& b, Request& r, proto::EmptyHeader h);
 
 // Pieces that several families use.
 // What RECALL_MESSAGE takes for the message of that unique key.

@@ -52,6 +52,11 @@ bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHea
            fmt::format("the consumer group[{}] can not consume by broadcast way", h.consumer_group), 4);
     return false;
   }
+  if (b.groups.is_read_forbidden(h.consumer_group, h.topic)) {
+    refuse(r, ResponseCode::NO_PERMISSION,
+           fmt::format("the consumer group[{}] is forbidden for topic[{}]", h.consumer_group, h.topic), 5);
+    return false;
+  }
   const proto::SubscriptionData* s = g->subscription(h.topic);
   if (s == nullptr) {
     refuse(r, ResponseCode::SUBSCRIPTION_NOT_EXIST,

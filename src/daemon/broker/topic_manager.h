@@ -39,12 +39,14 @@ class TopicManager : public PersistedTable {
   // Adds or replaces in memory; the caller then awaits save() and registers. False: equal to what was there.
   bool put(proto::TopicConfig c, int64_t now_ms);
   bool remove(std::string_view topic, int64_t now_ms);
+  // What the name servers are told of the topics has changed, though the topics have not.
+  void changed(int64_t now_ms) { version_.next(now_ms); }
 
   // The configuration for a topic that a send creates after the pattern of `default_topic`, or a reason why
   // not (TopicConfigManager.createTopicInSendMessageMethod).
   std::optional<proto::TopicConfig> pattern_for(std::string_view topic, std::string_view default_topic,
                                                 int32_t client_queues, bool unit) const;
-  // Topics that exist from the start; call after load().
+  // Topics that exist from the start; call after load(), and again when the configuration has changed.
   void add_system_topics(int64_t now_ms);
 
   proto::TopicConfigSerializeWrapper snapshot() const;

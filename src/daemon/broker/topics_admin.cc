@@ -18,27 +18,38 @@ using proto::ResponseCode;
 
 namespace {
 
-std::optional<std::string> wrong_numbers(const proto::CreateTopicRequestHeader& h) {
-  for (int32_t n : {h.read_queue_nums, h.write_queue_nums})
+std::optional<std::string> wrong_topic(const Broker& b, const proto::TopicConfig& c) {
+  if (auto wrong = proto::invalid_topic_remark(c.topic_name)) return wrong;
+  if (b.topics.is_system(c.topic_name)) return proto::system_topic_remark(c.topic_name);
+  for (int32_t n : {c.read_queue_nums, c.write_queue_nums})
     if (n < 0 || n > limits::queues_per_topic_max)
       return fmt::format("a topic has from 0 to {} queues, not {}", limits::queues_per_topic_max, n);
   // A topic with another perm would be stored by the reference and then be of no use to anybody.
-  if (h.perm != 0 && (h.perm < 2 || h.perm > 7 || h.perm == 3 || h.perm == 5 || h.perm == 7))
-    return fmt::format("perm {} is not one of 0 (none), 2 (write), 4 (read), 6 (both)", h.perm);
+  if (c.perm != 0 && (c.perm < 2 || c.perm > 7 || c.perm == 3 || c.perm == 5 || c.perm == 7))
+    return fmt::format("perm {} is not one of 0 (none), 2 (write), 4 (read), 6 (both)", c.perm);
+  return std::nullopt;
+}
+
+// Changes to a topic's attributes instead of its attributes; a refusal in RocketMQ's words.
+std::optional<Refusal> take_attributes(const Broker& b, std::string_view changes, proto::TopicConfig& c) {
+  const proto::TopicConfig* old = b.topics.find(c.topic_name);
+  c.attributes.clear();
+  if (old != nullptr) c.attributes = old->attributes;
+  if (auto wrong = alter_attributes(AttributesOf::topic, changes, old == nullptr, c.attributes))
+    return Refusal{ResponseCode::SYSTEM_ERROR, *wrong};
+  const auto is_mixed = [](const proto::TopicConfig& t) {
+    auto type = t.attributes.find("message.type");
+    return type != t.attributes.end() && type->second == "MIXED";
+  };
+  if (!b.config.enableMixedMessageType && is_mixed(c) && (old == nullptr || !is_mixed(*old)))
+    return Refusal{ResponseCode::INVALID_PARAMETER, "MIXED message type is not supported."};
   return std::nullopt;
 }
 
 }  // namespace
 
 Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequestHeader h) {
-  if (auto wrong = proto::invalid_topic_remark(h.topic))
-    co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
-  if (b.topics.is_system(h.topic))
-    co_return r.reply(ResponseCode::INVALID_PARAMETER, proto::system_topic_remark(h.topic));
-  if (auto wrong = wrong_numbers(h)) co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
-  const proto::TopicConfig* old = b.topics.find(h.topic);
   proto::TopicConfig c;
-  if (old != nullptr) c.attributes = old->attributes;
   c.topic_name = std::string(h.topic);
   c.read_queue_nums = h.read_queue_nums;
   c.write_queue_nums = h.write_queue_nums;
@@ -46,18 +57,41 @@ Task<void> update_and_create_topic(Broker& b, Request& r, proto::CreateTopicRequ
   c.multi_tag = h.topic_filter_type == "MULTI_TAG";
   c.topic_sys_flag = h.topic_sys_flag.value_or(0);
   c.order = h.order;
-  if (auto wrong = alter_attributes(AttributesOf::topic, h.attributes.value_or(std::string_view{}),
-                                    old == nullptr, c.attributes))
-    co_return r.reply(ResponseCode::SYSTEM_ERROR, *wrong);
-  const auto is_mixed = [](const proto::TopicConfig& t) {
-    auto type = t.attributes.find("message.type");
-    return type != t.attributes.end() && type->second == "MIXED";
-  };
-  if (!b.config.enableMixedMessageType && is_mixed(c) && (old == nullptr || !is_mixed(*old)))
-    co_return r.reply(ResponseCode::INVALID_PARAMETER, "MIXED message type is not supported.");
+  if (auto wrong = wrong_topic(b, c)) co_return r.reply(ResponseCode::INVALID_PARAMETER, *wrong);
+  if (auto wrong = take_attributes(b, h.attributes.value_or(std::string_view{}), c))
+    co_return r.reply(wrong->code, wrong->remark);
   auto changed = co_await b.change_topic(std::move(c));
   if (!changed)
     co_return r.reply(ResponseCode::SYSTEM_ERROR, "the topic cannot be kept: " + to_string(changed.error()));
+  r.reply(ResponseCode::SUCCESS);
+}
+
+// The attributes of a list's topic are changes too: {"+key":"value","-key":""}.
+static std::string attribute_changes(const proto::TopicConfig& c) {
+  std::string text;
+  for (const auto& [key, value] : c.attributes) {
+    if (!text.empty()) text += ',';
+    text += key.starts_with('-') ? key : key + "=" + value;
+  }
+  return text;
+}
+
+// All topics are looked at before any is made. RocketMQ leaves the rest of the list undone when one of its
+// topics is as it was already; here every topic is as the list says.
+Task<void> update_and_create_topic_list(Broker& b, Request& r, proto::EmptyHeader) {
+  auto list = proto::TopicConfigList::parse(r.frame().body_text());
+  if (!list)
+    co_return r.reply(ResponseCode::INVALID_PARAMETER,
+                      std::string("the list of topics cannot be read: ") + list.error().where);
+  for (proto::TopicConfig& c : list->topic_config_list) {
+    if (auto wrong = wrong_topic(b, c))
+      co_return r.reply(ResponseCode::INVALID_PARAMETER, c.topic_name + ": " + *wrong);
+    if (auto wrong = take_attributes(b, attribute_changes(c), c))
+      co_return r.reply(wrong->code, c.topic_name + ": " + wrong->remark);
+  }
+  auto changed = co_await b.change_topics(std::move(list->topic_config_list));
+  if (!changed)
+    co_return r.reply(ResponseCode::SYSTEM_ERROR, "the topics cannot be kept: " + to_string(changed.error()));
   r.reply(ResponseCode::SUCCESS);
 }
 

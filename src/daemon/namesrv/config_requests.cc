@@ -1,6 +1,6 @@
 // Requests about the KV config and the name server's own configuration.
 #include "base/log.h"
-#include "daemon/java_properties.h"
+#include "daemon/config_update.h"
 #include "daemon/namesrv/name_server.h"
 #include "daemon/reload.h"
 
@@ -39,41 +39,34 @@ void NameServer::get_kv_list(Request& r, proto::GetKvlistByNamespace::Request h)
   r.reply(ResponseCode::QUERY_NOT_FOUND, "No config item, Namespace: " + std::string(h.name_space));
 }
 
-bool NameServer::is_black_listed(std::string_view key) const {
-  for (std::string_view fixed : {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
-    if (key == fixed) return true;
-  std::string_view list = config_.configBlackList;
-  while (!list.empty()) {
-    size_t end = list.find(';');
-    if (list.substr(0, end) == key) return true;
-    if (end == std::string_view::npos) break;
-    list.remove_prefix(end + 1);
-  }
-  return false;
-}
-
-// All keys of the request take effect, or none. Keys that are not ours are ignored, as Apache's name server
-// does: tools send whole property files.
-void NameServer::update_config(Request& r, proto::UpdateNamesrvConfig::Request) {
-  const Properties asked = parse_properties(as_text(r.body()));
-  NamesrvConfig next = config_;
-  for (const auto& [key, value] : asked) {
-    if (is_black_listed(key))
-      return r.reply(ResponseCode::NO_PERMISSION, "Can not update config in black list.");
-    const ConfigKey<NamesrvConfig>* row = config_find(namesrv_config_table(), key);
-    if (row == nullptr || config_get(*row, config_) == value) continue;
-    if (!row->run_time)
-      return r.reply(ResponseCode::SYSTEM_ERROR, "'" + key + "' cannot be changed while running");
-    std::string wrong = config_set(namesrv_config_table(), next, key, value);
-    if (!wrong.empty()) return r.reply(ResponseCode::SYSTEM_ERROR, wrong);
+// Checked as the next start would find it, kept, then applied, as the broker does it
+// (broker/config_admin.cc).
+Task<void> NameServer::update_config(Request& r, proto::UpdateNamesrvConfig::Request) {
+  auto texts = co_await keeper_.read();
+  if (!texts) co_return r.reply(ResponseCode::SYSTEM_ERROR, texts.error());
+  ConfigErrors errors;
+  const NamesrvConfig at_next_start = config_of(source_, texts->main, texts->own, errors);
+  const std::string forbidden =
+      forbidden_keys("configBlackList|configStorePath|kvConfigPath|rocketmqHome", config_.configBlackList);
+  auto update = config_update(namesrv_config_table(), config_, at_next_start, source_.settings, forbidden,
+                              parse_properties(as_text(r.body())));
+  if (!update) co_return r.reply(update.error().code, update.error().remark);
+  if (update->settings.empty()) co_return r.reply(ResponseCode::SUCCESS);
+  const ConfigKeeper::Check check = [this](std::string_view file_text, std::string_view own_text) {
+    ConfigErrors wrong;
+    [[maybe_unused]] auto next = config_of(source_, file_text, own_text, wrong);
+    return wrong.empty() ? std::string() : wrong.front();
+  };
+  auto kept = co_await keeper_.keep(update->settings, check);
+  if (!kept) co_return r.reply(ResponseCode::INVALID_PARAMETER, kept.error());
+  update->apply_to(namesrv_config_table(), config_);
+  log_set_level(log_level_of(config_.logLevel));
+  config_took_effect();
+  for (const ConfigKeeper::Setting& s : update->settings)
     log(LogLevel::notice, ids::config_changed, "configuration changed",
-        {{"KEY", key},
-         {"FROM", config_get(*row, config_)},
-         {"TO", value},
-         {"CLIENT", r.connection().peer_text()}});
-  }
-  take_config(next);
-  r.reply(ResponseCode::SUCCESS);
+        {{"KEY", s.key}, {"TO", s.literal}, {"CLIENT", r.connection().peer_text()}, {"FILE", *kept}});
+  const std::string remark = update->remark(*kept);
+  r.reply(update->needs_restart.empty() ? ResponseCode::SUCCESS : ResponseCode::SYSTEM_ERROR, remark);
 }
 
 void NameServer::take_config(const NamesrvConfig& next) {

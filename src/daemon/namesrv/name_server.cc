@@ -6,8 +6,10 @@
 
 namespace rmq::namesrv {
 
-NameServer::NameServer(NamesrvConfig config, Disk& disk, Net& net)
+NameServer::NameServer(NamesrvConfig config, Disk& disk, Net& net, ConfigSource source)
     : config_(std::move(config)),
+      source_(std::move(source)),
+      keeper_(disk, source_.file, own_config_path(config_)),
       net_(net),
       kv_(disk, config_.kvConfigPath),
       start_ns_(Loop::current().now_ns()) {

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "daemon/config.h"
+#include "daemon/config_keeper.h"
 #include "daemon/connection.h"
+#include "daemon/namesrv/config_source.h"
 #include "daemon/namesrv/kv_config.h"
 #include "daemon/namesrv/route_table.h"
 #include "proto/headers_namesrv.h"
@@ -25,8 +27,11 @@ namespace rmq::namesrv {
 class NameServer : public Service {
  public:
   // `disk` holds the KV config at config.kvConfigPath. `net` is for notifyMinBrokerIdChanged only: brokers
-  // are told at their own address. Both outlive the name server.
-  NameServer(NamesrvConfig config, Disk& disk, Net& net);
+  // are told at their own address. Both outlive the name server. `source` is where `config` came from, for
+  // changes at run time.
+  NameServer(NamesrvConfig config, Disk& disk, Net& net, ConfigSource source);
+  NameServer(NamesrvConfig config, Disk& disk, Net& net)
+      : NameServer(config, disk, net, ConfigSource{config, {}, {}}) {}
 
   // Reads the KV config; then the name server can serve. Errc::corrupt: the file makes no sense.
   Task<Result<void>> load();
@@ -72,7 +77,7 @@ class NameServer : public Service {
   void get_kv_config(Request& r, proto::GetKvConfig::Request h);
   Task<void> delete_kv_config(Request& r, proto::DeleteKvConfig::Request h);
   void get_kv_list(Request& r, proto::GetKvlistByNamespace::Request h);
-  void update_config(Request& r, proto::UpdateNamesrvConfig::Request h);
+  Task<void> update_config(Request& r, proto::UpdateNamesrvConfig::Request h);
   void get_config(Request& r, proto::GetNamesrvConfig::Request h);
 
  private:
@@ -81,7 +86,6 @@ class NameServer : public Service {
   std::string_view order_conf(std::string_view topic) const;
   void answer_topics(Request& r, std::vector<std::string> topics, bool is_enabled);
   void config_took_effect();
-  bool is_black_listed(std::string_view key) const;
   Task<void> scan(Event& stop);
   void tell_min_id(std::string_view cluster, std::string_view broker_name, std::string offline_addr,
                    std::string ha_addr);
@@ -89,6 +93,8 @@ class NameServer : public Service {
                             std::string ha_addr);
 
   NamesrvConfig config_;
+  const ConfigSource source_;
+  ConfigKeeper keeper_;
   Net& net_;
   KvConfig kv_;
   RouteTable routes_;

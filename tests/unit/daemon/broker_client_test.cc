@@ -382,7 +382,10 @@ Task<void> config(World& w) {
   a = co_await w.send("T", "12345678901");
   EXPECT_EQ(code_of(a), 13);
   a = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "listenPort=1234\n");
-  EXPECT_EQ(code_of(a), 29) << "it needs a restart, and says so";
+  EXPECT_EQ(code_of(a), 1) << "it needs a restart, and says so";
+  EXPECT_NE(remark(a).find("listenPort: kept in /store/config/rmqd.toml, needs a restart"),
+            std::string::npos);
+  EXPECT_EQ(w.config.listenPort, 10911);
   a = co_await w.call(RequestCode::GET_BROKER_CONFIG, {});
   EXPECT_NE(body_text(a).find("maxMessageSize=10\n"), std::string::npos);
   a = co_await w.call(RequestCode::GET_BROKER_RUNTIME_INFO, {});

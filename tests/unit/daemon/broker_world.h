@@ -36,7 +36,8 @@ inline BrokerConfig test_config() {
 
 // One run of the broker on a disk that outlives it.
 struct World {
-  World(sim::SimNetwork& network, Disk& d, BrokerConfig c, std::unique_ptr<store::MessageStore> s)
+  World(sim::SimNetwork& network, Disk& d, BrokerConfig c, std::unique_ptr<store::MessageStore> s,
+        ConfigSource source = {})
       : config(std::move(c)),
         disk(d),
         server_net(network, "10.0.0.1"),
@@ -44,7 +45,7 @@ struct World {
         names(namesrv_config_of(config), disk, server_net),
         names_server(server_net, names),
         store(std::move(s)),
-        broker(config, disk, server_net, *store),
+        broker(config, disk, server_net, *store, std::move(source)),
         server(server_net, broker),
         vip_server(server_net, broker) {}
 

@@ -57,6 +57,33 @@ TEST(Config, EveryMistakeIsToldWithItsLine) {
   std::remove(path.c_str());
 }
 
+TEST(Config, AKeyIsSetWhereThePersonWouldLookForIt) {
+  const std::string text =
+      "# About b = 1.\na = 1   # the first\n\n#b = 2\n  \"c\"=\"x # \\\" y\" # third\nd = true";
+  auto set = [&](const char* key, const char* to) { return detail::with_toml_key(text, key, to); };
+  EXPECT_EQ(set("a", "17"),
+            "# About b = 1.\na = 17   # the first\n\n#b = 2\n  \"c\"=\"x # \\\" y\" # third\nd = true");
+  EXPECT_EQ(set("b", "3"),
+            "# About b = 1.\na = 1   # the first\n\n#b = 2\nb = 3\n  \"c\"=\"x # \\\" y\" # third\nd = true");
+  EXPECT_EQ(set("c", "\"z\""),
+            "# About b = 1.\na = 1   # the first\n\n#b = 2\n  \"c\"=\"z\" # third\nd = true");
+  EXPECT_EQ(set("d", "false").substr(text.size() - 4), "false");
+  EXPECT_EQ(set("e", "1"), text + "\ne = 1\n");
+  EXPECT_EQ(detail::with_toml_key("", "e", "1"), "e = 1\n");
+}
+
+TEST(Config, WhatWasSetReadsBack) {
+  for (const char* value :
+       {"", "plain", "quote \" and \\", "tab\t and \x01 bell", "gr\xc3\xbc\xc3\x9f dich"}) {
+    ConfigErrors errors;
+    const std::string text = detail::with_toml_key("# nothing\n", "k", detail::toml_string(value));
+    const auto entries = detail::read_toml_text(text, "f", errors);
+    ASSERT_TRUE(errors.empty()) << errors.front();
+    ASSERT_EQ(entries.size(), 1u);
+    EXPECT_EQ(entries[0].value, value);
+  }
+}
+
 TEST(Config, KeysOfRocketmqArePassedOverAloudUnlessTheyProtect) {
   std::string path = temp_file(
       "transactionOpBatchInterval = 200\naclEnable = true\nsendMessageThreadPoolNums = 3\nnothingAtAll = 1\n"

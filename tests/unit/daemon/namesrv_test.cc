@@ -5,6 +5,7 @@
 #include "daemon/namesrv/name_server.h"
 #include "sim/sim_disk.h"
 #include "sim_peer.h"
+#include "store/whole_file.h"
 
 namespace rmq::namesrv {
 namespace {
@@ -408,8 +409,11 @@ Task<void> config(World& w) {
   Answer same = co_await update("listenPort=9876");
   EXPECT_EQ(code_of(same), 0) << "no change";
   Answer wrong = co_await update("enableTopicList=true\nwaitSecondsForService=-3\n");
-  EXPECT_EQ(code_of(wrong), 1);
+  EXPECT_EQ(code_of(wrong), 29);
   EXPECT_FALSE(w.names.config().enableTopicList) << "all or nothing";
+  auto kept = co_await store::read_whole(w.disk, "/var/lib/rmq-namesrvd/namesrv.toml");
+  EXPECT_TRUE(kept);
+  if (kept) EXPECT_NE(kept->find("\nenableTopicList = false\n"), std::string::npos) << *kept;
 }
 TEST(NameServer, ConfigOfItsOwn) {
   NamesrvConfig c;
