@@ -39,8 +39,9 @@ Task<Result<void>> replace(Disk& disk, std::string path, std::string text) {
   auto renamed = co_await disk.rename(next, path);
   if (!renamed) co_return renamed;
   const size_t slash = path.rfind('/');
-  co_return co_await disk.sync_dir(slash == std::string::npos ? "."
-                                                              : path.substr(0, std::max<size_t>(slash, 1)));
+  std::string dir = ".";
+  if (slash != std::string::npos) dir = path.substr(0, std::max<size_t>(slash, 1));
+  co_return co_await disk.sync_dir(dir);
 }
 
 }  // namespace
@@ -58,7 +59,8 @@ Task<std::expected<ConfigKeeper::Texts, std::string>> ConfigKeeper::read() {
   if (!main_text) co_return std::unexpected(std::move(main_text.error()));
   auto own_text = co_await text_of(own_file_);
   if (!own_text) co_return std::unexpected(std::move(own_text.error()));
-  co_return Texts{std::move(*main_text), std::move(*own_text)};
+  Texts texts{std::move(*main_text), std::move(*own_text)};
+  co_return texts;
 }
 
 Task<std::expected<std::string, std::string>> ConfigKeeper::keep_one_by_one(
