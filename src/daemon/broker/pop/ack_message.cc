@@ -170,7 +170,9 @@ bool change_one(Broker& b, PopQueue& q, const proto::ChangeInvisibleTimeRequestH
   if ((c->second.pending & c->second.bit_of(h.offset - key.first)) == 0) return false;
   // The new checkpoint must have another name, also within a millisecond.
   const int64_t pop_time_ms = std::max(b.wall_ms(), handle.pop_time_ms + 1);
-  b.pop.table.change_invisible(q, key, h.offset, pop_time_ms, b.due_clock.wall_ms_up() + invisible_ms);
+  // Its client counts from there.
+  const int64_t visible_ms = std::max(b.due_clock.wall_ms_up(), pop_time_ms) + invisible_ms;
+  b.pop.table.change_invisible(q, key, h.offset, pop_time_ms, visible_ms);
   b.pop.look_again();
   answer = {pop_time_ms, h.invisible_time, handle.revive_queue};
   return true;
