@@ -514,6 +514,71 @@ TEST(BrokerPop, InOrder) {
   simulate({in_order});
 }
 
+// Popped again and again, and fewer at a time: what was acknowledged in between is remembered.
+Task<void> out_of_order_acks(World& w) {
+  co_await send_some(w, 8);
+  PopAsk p = with_invisible(1000);
+  p.order = true;
+  p.most = 4;
+  Popped got = co_await pop(w, p);
+  EXPECT_EQ(bodies_of(got), "m0,m1,m2,m3");
+  if (got.size() != 4) co_return;
+  for (size_t i : {1u, 3u}) {
+    int32_t code = co_await ack(w, got[i].handle);
+    EXPECT_EQ(code, 0);
+  }
+  for (int32_t most : {1, 3, 1, 2}) {
+    co_await sleep_for(1100 * ns_per_ms);
+    p.most = most;
+    got = co_await pop(w, p);
+    EXPECT_EQ(bodies_of(got), most == 3 ? "m0,m2" : "m0");
+    EXPECT_EQ(committed(w), 0);
+  }
+  if (got.size() != 1) co_return;
+  int32_t code = co_await ack(w, got[0].handle);
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(committed(w), 2);
+  p.most = 1;
+  got = co_await pop(w, p);
+  EXPECT_EQ(bodies_of(got), "m2");
+  if (got.size() != 1) co_return;
+  code = co_await ack(w, got[0].handle);
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(committed(w), 4) << "m3 was acknowledged long ago";
+  p.most = 32;
+  got = co_await pop(w, p);
+  EXPECT_EQ(bodies_of(got), "m4,m5,m6,m7");
+}
+TEST(BrokerPop, AcknowledgedOutOfOrder) {
+  simulate({out_of_order_acks});
+}
+
+// One that nobody acknowledges before many that are.
+Task<void> far_ahead(World& w) {
+  co_await send_some(w, 200);
+  PopAsk p = with_invisible(1000);
+  p.order = true;
+  p.most = 32;
+  std::set<std::string> acknowledged;
+  for (int round = 0; round < 12; round++) {
+    Popped got = co_await pop(w, p);
+    EXPECT_FALSE(got.empty());
+    for (const PoppedMessage& m : got) {
+      EXPECT_FALSE(acknowledged.contains(m.body)) << m.body;
+      if (m.body == "m0") continue;
+      int32_t code = co_await ack(w, m.handle);
+      EXPECT_EQ(code, 0);
+      acknowledged.insert(m.body);
+    }
+    co_await sleep_for(1100 * ns_per_ms);
+  }
+  EXPECT_EQ(committed(w), 0);
+  EXPECT_EQ(acknowledged.size(), 31u) << "a pop looks at 32 messages from the first one on";
+}
+TEST(BrokerPop, FarAheadOfOneThatIsNotAcknowledged) {
+  simulate({far_ahead});
+}
+
 Task<void> attempts(World& w) {
   co_await send_some(w, 4);
   PopAsk p = with_invisible(30'000);

@@ -90,6 +90,42 @@ void live(Machine& machine, const LifePlan& plan, const sim::CrashFate& fate,
   machine.lived_ms = now.true_ms() + 1;  // begun ones count: time never goes back
 }
 
+// Small files, and nothing that the workload does not need.
+inline BrokerConfig crash_config() {
+  BrokerConfig c = test_config();
+  c.namesrvAddr = "";
+  c.messageIndexEnable = false;
+  c.maxMessageSize = 50'000;
+  c.mappedFileSizeCommitLog = 128 << 10;
+  return c;
+}
+
+// A life that crashes at `point`, one after it that does at `again` unless that is 0, and a last one in which
+// everything must come: live_one(model, machine, life, fate) lives each.
+template <class Model, class Life, class LiveOne>
+std::vector<std::string> crash_lives(const Life& first, uint64_t point, uint64_t again, int64_t down_step_ms,
+                                     LiveOne live_one) {
+  Model model;
+  Machine machine;
+  Life life = first;
+  life.crash_at = point;
+  live_one(model, machine, life, fate_of(point));
+  Life next = first;
+  next.sends = 0;
+  next.down_ms = static_cast<int64_t>(point % 3) * down_step_ms;
+  if (again != 0) {
+    next.seed = first.seed + 1;
+    next.crash_at = again;
+    live_one(model, machine, next, fate_of(point + again));
+  }
+  next.crash_at = 0;
+  next.seed = first.seed + 2;
+  next.final = true;
+  next.last_ms = 60'000;
+  live_one(model, machine, next, fate_of(0));
+  return machine.errors;
+}
+
 // What was answered until now is on stable storage: with ASYNC_FLUSH a crash may take it before. False: there
 // was a crash.
 inline Task<bool> is_safe_now(World& w, LifeNow& now) {

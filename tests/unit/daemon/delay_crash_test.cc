@@ -23,13 +23,9 @@ DelayedSend by_delay_sec(int64_t delay_sec, int64_t at_ms) {
 }
 
 BrokerConfig small_config() {
-  BrokerConfig c = test_config();
-  c.namesrvAddr = "";
+  BrokerConfig c = crash_config();
   c.messageDelayLevel = "1s 2s 5s";
-  c.messageIndexEnable = false;
   c.autoCreateTopicEnable = false;
-  c.maxMessageSize = 50'000;
-  c.mappedFileSizeCommitLog = 128 << 10;
   return c;
 }
 

@@ -225,35 +225,9 @@ void live_one(Model& model, Machine& machine, const Life& life, const sim::Crash
 }
 
 BrokerConfig small_config() {
-  BrokerConfig c = test_config();
-  c.namesrvAddr = "";
-  c.messageIndexEnable = false;
-  c.maxMessageSize = 50'000;
-  c.mappedFileSizeCommitLog = 128 << 10;
+  BrokerConfig c = crash_config();
   c.flushConsumerOffsetInterval = 700;
   return c;
-}
-
-std::vector<std::string> crash_at(const Life& first, uint64_t point, uint64_t again) {
-  Model model;
-  Machine machine;
-  Life life = first;
-  life.crash_at = point;
-  live_one(model, machine, life, fate_of(point));
-  Life next = first;
-  next.sends = 0;
-  next.down_ms = static_cast<int64_t>(point % 3) * 400;
-  if (again != 0) {
-    next.seed = first.seed + 1;
-    next.crash_at = again;
-    live_one(model, machine, next, fate_of(point + again));
-  }
-  next.crash_at = 0;
-  next.seed = first.seed + 2;
-  next.final = true;
-  next.last_ms = 60'000;
-  live_one(model, machine, next, fate_of(0));
-  return machine.errors;
 }
 
 void at_every_point(const Life& first, const char* what, int least_again = 4) {
@@ -263,8 +237,9 @@ void at_every_point(const Life& first, const char* what, int least_again = 4) {
   EXPECT_TRUE(machine.errors.empty()) << text_of(machine.errors);
   EXPECT_GE(all.again, least_again) << "the workload lets too little come again";
   ASSERT_GT(machine.points, 150u) << "the workload does too little";
-  each_point(machine.points, what,
-             [&](uint64_t point, uint64_t again) { return crash_at(first, point, again); });
+  each_point(machine.points, what, [&](uint64_t point, uint64_t again) {
+    return crash_lives<Model>(first, point, again, 400, live_one);
+  });
 }
 
 TEST(PopCrash, AtEveryPoint) {
@@ -304,6 +279,7 @@ std::vector<std::string> random_lives(uint64_t seed, int& again) {
     life.seed = seed * 10 + static_cast<uint64_t>(i);
     life.config = small_config();
     life.exact = seed % 4 != 0;
+    life.order = seed % 5 == 1;
     if (!life.exact) life.config.flushDiskType = "ASYNC_FLUSH";
     life.final = i == lives;
     life.last_ms = life.final ? 60'000 : 3000 + static_cast<int64_t>(random.below(9000));

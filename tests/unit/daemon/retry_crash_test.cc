@@ -248,37 +248,6 @@ void live_one(Model& model, Machine& machine, const Life& life, const sim::Crash
 
 // ---- the tests ---------------------------------------------------------------------------------------
 
-BrokerConfig small_config() {
-  BrokerConfig c = test_config();
-  c.namesrvAddr = "";
-  c.messageIndexEnable = false;
-  c.maxMessageSize = 50'000;
-  c.mappedFileSizeCommitLog = 128 << 10;
-  return c;
-}
-
-std::vector<std::string> crash_at(const Life& first, uint64_t point, uint64_t again) {
-  Model model;
-  Machine machine;
-  Life life = first;
-  life.crash_at = point;
-  live_one(model, machine, life, fate_of(point));
-  Life next = first;
-  next.sends = 0;
-  next.down_ms = static_cast<int64_t>(point % 3) * 700;
-  if (again != 0) {
-    next.seed = first.seed + 1;
-    next.crash_at = again;
-    live_one(model, machine, next, fate_of(point + again));
-  }
-  next.crash_at = 0;
-  next.seed = first.seed + 2;
-  next.final = true;
-  next.last_ms = 60'000;
-  live_one(model, machine, next, fate_of(0));
-  return machine.errors;
-}
-
 void at_every_point(const Life& first, const char* what) {
   Model model;
   Machine machine;
@@ -287,13 +256,14 @@ void at_every_point(const Life& first, const char* what) {
   EXPECT_GE(model.retries, 5) << "the workload gives back too little";
   EXPECT_GE(model.dead, 1);
   ASSERT_GT(machine.points, 150u) << "the workload does too little";
-  each_point(machine.points, what,
-             [&](uint64_t point, uint64_t again) { return crash_at(first, point, again); });
+  each_point(machine.points, what, [&](uint64_t point, uint64_t again) {
+    return crash_lives<Model>(first, point, again, 700, live_one);
+  });
 }
 
 TEST(RetryCrash, AtEveryPoint) {
   Life life;
-  life.config = small_config();
+  life.config = crash_config();
   life.sends = 6;
   at_every_point(life, "sync flush,");
 }
@@ -301,7 +271,7 @@ TEST(RetryCrash, AtEveryPoint) {
 TEST(RetryCrash, AtEveryPointAsyncFlush) {
   Life life;
   life.seed = 3;
-  life.config = small_config();
+  life.config = crash_config();
   life.config.flushDiskType = "ASYNC_FLUSH";
   life.sends = 6;
   at_every_point(life, "async flush,");
@@ -315,7 +285,7 @@ std::vector<std::string> random_lives(uint64_t seed, Model& all) {
   for (int i = 0; i <= lives; i++) {
     Life life;
     life.seed = seed * 10 + static_cast<uint64_t>(i);
-    life.config = small_config();
+    life.config = crash_config();
     if (seed % 4 == 0) life.config.flushDiskType = "ASYNC_FLUSH";
     life.final = i == lives;
     life.last_ms = life.final ? 60'000 : random.between(2000, 9000);

@@ -48,7 +48,7 @@ bool acknowledge_in_order(Broker& b, PopQueue& q, int64_t offset, int64_t pop_ti
   OrderInfo& o = *q.order;
   auto m = std::ranges::find(o.messages, offset, &OrderInfo::Message::offset);
   if (m == o.messages.end()) return false;
-  o.acknowledged |= 1u << (m - o.messages.begin());
+  o.acknowledged |= uint64_t{1} << (m - o.messages.begin());
   q.next = o.next_offset();
   b.pop.table.order_changed(q);
   // Whoever waits for the queue: it may be free now, or earlier than he knows.

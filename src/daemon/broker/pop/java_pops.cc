@@ -29,13 +29,13 @@ Task<void> JavaPops::load() {
 void JavaPops::take_order(const proto::ConsumerOrderInfo& o) {
   PopTable& table = broker_.pop.table;
   const size_t count = o.offsets.size();
-  if (count == 0 || count > PopCheckpoint::messages_max || broker_.topics.find(o.topic) == nullptr) return;
+  if (count == 0 || count > OrderInfo::messages_max || broker_.topics.find(o.topic) == nullptr) return;
   if (table.find(o.consumer_group, o.topic, o.queue_id)) return;
   auto order = std::make_unique<OrderInfo>();
   order->attempt_id = o.attempt_id;
   order->pop_time_ms = o.pop_time_ms;
   order->end = o.offsets.back() + 1;
-  order->acknowledged = static_cast<uint32_t>(o.acknowledged);
+  order->acknowledged = static_cast<uint64_t>(o.acknowledged);
   for (int64_t offset : o.offsets) {
     auto visible = o.next_visible_ms.find(offset);
     auto consumed = o.consumed.find(offset);

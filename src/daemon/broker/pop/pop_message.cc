@@ -137,7 +137,7 @@ std::vector<int64_t> offsets_of(const PopQueue& q, const store::GetMessageResult
   return out;
 }
 
-// The messages of the last pop that were acknowledged do not come again with the others.
+// Messages that were acknowledged do not come again with those before them.
 void drop_acknowledged(Popped& p, std::string_view topic, const OrderInfo* last, store::GetMessageResult& g,
                        std::vector<int64_t>& offsets) {
   if (last == nullptr || last->acknowledged == 0) return;
@@ -160,8 +160,24 @@ void drop_acknowledged(Popped& p, std::string_view topic, const OrderInfo* last,
   offsets = std::move(left);
 }
 
+// What was acknowledged from `start` on stays known until all before it is.
+void keep_acknowledged(OrderInfo& order, const OrderInfo* last, int64_t start) {
+  if (last == nullptr || last->acknowledged == 0) return;
+  std::vector<OrderInfo::Message> done = last->acknowledged_from(start);
+  std::vector<OrderInfo::Message> all;
+  std::ranges::merge(order.messages, done, std::back_inserter(all), {}, &OrderInfo::Message::offset,
+                     &OrderInfo::Message::offset);
+  check(all.size() <= OrderInfo::messages_max);
+  for (size_t i = 0; i < all.size(); i++) {
+    if (!std::ranges::binary_search(done, all[i].offset, {}, &OrderInfo::Message::offset)) continue;
+    order.acknowledged |= uint64_t{1} << i;
+    if (all[i].offset == order.end) order.end++;
+  }
+  order.messages = std::move(all);
+}
+
 // The queue is blocked until these are acknowledged or visible again.
-void pop_in_order(Broker& b, Popped& p, PopQueue& q, const store::GetMessageResult& g,
+void pop_in_order(Broker& b, Popped& p, PopQueue& q, int64_t start, const store::GetMessageResult& g,
                   const std::vector<int64_t>& offsets) {
   auto order = std::make_unique<OrderInfo>();
   order->attempt_id = std::string(p.h.attempt_id.value_or(std::string_view{}));
@@ -180,9 +196,20 @@ void pop_in_order(Broker& b, Popped& p, PopQueue& q, const store::GetMessageResu
     order->messages.push_back(m);
   }
   if (!offsets.empty()) append_queue_order_count(p.order_info, mark, q.queue_id, least);
+  keep_acknowledged(*order, q.order.get(), start);
   q.order = std::move(order);
   q.next = q.order->next_offset();
   b.pop.table.order_changed(q);
+}
+
+// How many records of the queue may be read now.
+int32_t most_of(const Popped& p, const PopQueue& q) {
+  auto most = static_cast<int64_t>(p.most - p.count);
+  if (p.h.order && q.order) {
+    const size_t known = q.order->acknowledged_from(q.next).size();
+    most = std::min(most, static_cast<int64_t>(OrderInfo::messages_max - known));
+  }
+  return static_cast<int32_t>(most);
 }
 
 void take(Broker& b, Popped& p, PopQueue& q, int64_t start, store::GetMessageResult& g) {
@@ -190,7 +217,7 @@ void take(Broker& b, Popped& p, PopQueue& q, int64_t start, store::GetMessageRes
   const char mark = retry_mark_of(q.topic);
   if (p.h.order) {
     drop_acknowledged(p, q.topic, q.order.get(), g, offsets);
-    pop_in_order(b, p, q, g, offsets);
+    pop_in_order(b, p, q, start, g, offsets);
     p.moved = true;
     if (offsets.empty()) return;
   } else {
@@ -220,8 +247,7 @@ Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
   for (int attempt = 0; attempt < 2; attempt++) {
     const int64_t start = q->next;
     const uint32_t epoch = q->epoch;
-    store::GetMessageResult g =
-        co_await b.store.get(q->topic, q->queue_id, start, static_cast<int32_t>(p.most - p.count), p.filter);
+    store::GetMessageResult g = co_await b.store.get(q->topic, q->queue_id, start, most_of(p, *q), p.filter);
     if (q->epoch != epoch) {  // somebody has reset it: what was read is not what comes next
       p.moved = true;
       co_return;

@@ -94,6 +94,17 @@ int64_t OrderInfo::next_offset() const {
   return end;
 }
 
+std::vector<OrderInfo::Message> OrderInfo::acknowledged_from(int64_t start) const {
+  std::vector<Message> out;
+  for (size_t i = 0; i < messages.size(); i++)
+    if (is_acknowledged(i) && messages[i].offset >= start) out.push_back(messages[i]);
+  return out;
+}
+
+bool OrderInfo::is_over() const {
+  return next_offset() == end && (messages.empty() || messages.back().offset < end);
+}
+
 int64_t OrderInfo::blocked_until_ms() const {
   int64_t until = INT64_MIN;
   for (size_t i = 0; i < messages.size(); i++)
@@ -281,7 +292,7 @@ void PopTable::put_off(PopQueue& q, Key key, int64_t visible_ms) {
 }
 
 void PopTable::order_changed(PopQueue& q) {
-  if (q.order && q.order->next_offset() == q.order->end) q.order.reset();
+  if (q.order && q.order->is_over()) q.order.reset();
   note(order_line(q));
   follow(q);
 }
@@ -486,9 +497,9 @@ bool PopTable::apply_order(PopQueue& q, std::string_view rest) {
   auto o = std::make_unique<OrderInfo>();
   o->end = n.next();
   o->pop_time_ms = n.next();
-  o->acknowledged = n.next<uint32_t>();
+  o->acknowledged = n.next<uint64_t>();
   const auto count = n.next<uint32_t>();
-  if (!n.good() || count > PopCheckpoint::messages_max) return false;
+  if (!n.good() || count > OrderInfo::messages_max) return false;
   for (uint32_t i = 0; i < count; i++) {
     OrderInfo::Message& m = o->messages.emplace_back();
     m.offset = n.next();

@@ -55,6 +55,7 @@ struct PopCheckpoint {
 
 // Messages of a queue that were popped in order, and are to be acknowledged before others come.
 struct OrderInfo {
+  static constexpr size_t messages_max = 64;
   struct Message {
     int64_t offset = 0;
     int64_t visible_ms = 0;
@@ -62,11 +63,15 @@ struct OrderInfo {
   };
   std::string attempt_id;
   int64_t pop_time_ms = 0;
-  int64_t end = 0;  // where the queue goes on behind them
-  uint32_t acknowledged = 0;
-  std::vector<Message> messages;
+  int64_t end = 0;                // where the queue goes on behind them
+  uint64_t acknowledged = 0;      // bits by place in `messages`
+  std::vector<Message> messages;  // by offset; those of earlier pops that are acknowledged stay among them
 
   bool is_acknowledged(size_t i) const { return (acknowledged >> i & 1) != 0; }
+  // The acknowledged ones from `start` on: they must not come again with those before them.
+  std::vector<Message> acknowledged_from(int64_t start) const;
+  // Nothing of it is needed any more.
+  bool is_over() const;
   // The first offset that is not acknowledged, or the end.
   int64_t next_offset() const;
   // The first time at which the queue is free; at most now: it is free now.
