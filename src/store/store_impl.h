@@ -63,8 +63,6 @@ class Fifo {
   size_t tail_ = 0;
 };
 
-// What is stored of a message but for what is known when it is appended.
-
 inline constexpr uint64_t hashes_per_record = 4;  // of its keys; more of them count as more records
 
 struct PutWaiter : Waiter {

@@ -439,24 +439,24 @@ void QueueChecker::set_ends(const QueueEndsFile& ends) {
 }
 
 bool QueueChecker::sums_fit(const OwnCheckpoint& own) const {
-  uint64_t count = 0, units = 0;
-  for (auto& [name, t] : topics_) {
-    for (auto& q : t->queues) {
-      if (q->below > 0) count++;
-      units += static_cast<uint64_t>(q->below);
-    }
-  }
+  uint64_t count = 0, units = 0, sum = 0;
+  auto add = [&](std::string_view topic, int32_t id, int64_t end) {
+    if (end > 0) count++;
+    units += static_cast<uint64_t>(end);
+    sum += queue_weight(topic, id) * static_cast<uint64_t>(end);
+  };
+  for (auto& [name, t] : topics_)
+    for (auto& q : t->queues) add(name, q->id, q->below);
   // Queues that have no files (any more).
   for (const QueueEnd& e : ends_) {
     auto it = topics_.find(e.topic);
     const bool in_files =
         it != topics_.end() && std::any_of(it->second->queues.begin(), it->second->queues.end(),
                                            [&](auto& q) { return q->id == e.queue_id && q->below > 0; });
-    if (in_files) continue;
-    count++;
-    units += static_cast<uint64_t>(e.offset);
+    if (!in_files) add(e.topic, e.queue_id, e.offset);
   }
-  return count == own.queue_count && units == own.queue_units;
+  const bool same_sum = own.queue_sum == 0 || sum == own.queue_sum;
+  return count == own.queue_count && units == own.queue_units && same_sum;
 }
 
 Result<void> QueueChecker::finish(uint64_t log_end, const OwnCheckpoint* sums,

@@ -104,6 +104,22 @@ Task<void> remove_paths(SimDisk& disk, const Removal& r) {
 }
 }  // namespace
 
+namespace {
+Task<void> rename_path(SimDisk& disk, std::string from, std::string to) {
+  auto made = co_await disk.make_dirs(to.substr(0, to.rfind('/')));
+  EXPECT_TRUE(made);
+  auto renamed = co_await disk.rename(from, to);
+  EXPECT_TRUE(renamed);
+}
+}  // namespace
+
+void Machine::rename_file(const std::string& from, const std::string& to) {
+  SimLoop loop(seed);
+  SimDisk disk(loop, {}, image);
+  loop.run(rename_path(disk, "/store/" + from, "/store/" + to));
+  image = disk.visible_image();
+}
+
 void Machine::remove_files(const std::string& prefix) {
   Removal r;
   for (const std::string& p : image.files())

@@ -64,7 +64,8 @@ class Machine : public RecoveryProgress {
   std::string file(const std::string& path) const;  // below the root; "" when missing
   bool exists(const std::string& path) const;
   void damage(const std::string& path, uint64_t at, std::string_view bytes);
-  void remove_files(const std::string& prefix);  // below the root
+  void remove_files(const std::string& prefix);                      // below the root
+  void rename_file(const std::string& from, const std::string& to);  // into a directory that is made
 
   StoreOptions options;
   DiskPlan plan;

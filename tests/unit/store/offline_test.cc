@@ -213,6 +213,8 @@ const Plant queue_plants[] = {
      [](const OfflineDir& d) { change_checkpoint(d, [](OwnCheckpoint& c) { c.queue_count++; }); }},
     {"the checkpoint knows more units", Kind::checkpoint,
      [](const OfflineDir& d) { change_checkpoint(d, [](OwnCheckpoint& c) { c.queue_units++; }); }},
+    {"the checkpoint knows other queues", Kind::checkpoint,
+     [](const OfflineDir& d) { change_checkpoint(d, [](OwnCheckpoint& c) { c.queue_sum++; }); }},
     {"the checkpoint contradicts itself", Kind::checkpoint,
      [](const OfflineDir& d) { change_checkpoint(d, [](OwnCheckpoint& c) { c.log_durable = 5; }); }},
     {"the log was longer", Kind::log_tail,

@@ -475,6 +475,20 @@ TEST(Recovery, LostQueueFilesAreMadeAgain) {
   }
 }
 
+// Number of queues and of units are those of the checkpoint; the queues are not.
+TEST(Recovery, AQueueThatIsNoneDoesNotStandForALostOne) {
+  for (End end : {End::stop, End::kill}) {
+    Machine m;
+    m.run(ten_messages, end);
+    m.run(nullptr, end);
+    const std::string name = "/00000000000000000000";
+    m.rename_file("consumequeue/T/1" + name, "consumequeue/T/3" + name);
+    m.run(ten_are_there);
+    EXPECT_TRUE(m.recovery.queues_rebuilt);
+    EXPECT_FALSE(m.exists("consumequeue/T/3/00000000000000000000"));
+  }
+}
+
 TEST(Recovery, BothCheckpointsMayBeDeleted) {
   Machine m;
   m.run(ten_messages);
