@@ -106,7 +106,7 @@ power_off() {
   kill -TERM "$nspawn" 2>/dev/null || true
   local waited=0
   while kill -0 "$nspawn" 2>/dev/null; do
-    ((++waited < 300)) || kill -KILL "$nspawn" 2>/dev/null
+    ((++waited < 300)) || kill -KILL "$nspawn" 2>/dev/null || true
     sleep 0.1
   done
   wait "$nspawn" 2>/dev/null || true
