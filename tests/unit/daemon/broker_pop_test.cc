@@ -1,4 +1,6 @@
 // POP through the whole broker, simulated: what comes, what does not, when, and with which handle.
+#include <set>
+
 #include "pop_client.h"
 #include "proto/bodies_stats.h"
 #include "proto/properties.h"
