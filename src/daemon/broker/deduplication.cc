@@ -18,6 +18,9 @@ namespace prop = proto::prop;
 
 namespace {
 
+constexpr size_t units_at_once = 512;
+constexpr size_t readers = 16;  // reads of records at a time, at a start
+
 std::string random_salt() {
   std::string out(16, '\0');
   for (size_t i = 0; i < out.size(); i += 8) {
@@ -169,9 +172,26 @@ Task<void> Deduplication::load_queue(std::string_view topic, int32_t queue_id, i
   const int64_t end = broker_.store.max_offset(topic, queue_id);
   int64_t at = co_await broker_.store.search_offset(topic, queue_id, broker_.wall_ms() - longest_ms,
                                                     store::MessageStore::Boundary::LOWER);
-  for (at = std::max(at, end - most); at < end && !stopping_; at++) {
-    auto unit = co_await broker_.store.queue_unit(topic, queue_id, at);
-    if (unit) co_await load_unit(*unit);
+  std::vector<store::QueueUnit> units(units_at_once);
+  for (at = std::max(at, end - most); at < end && !stopping_;) {
+    auto n = co_await broker_.store.queue_units(topic, queue_id, at, units);
+    if (!n || *n == 0) {  // cannot be read: those behind it may
+      at++;
+      continue;
+    }
+    const auto count = static_cast<size_t>(std::min(static_cast<int64_t>(*n), end - at));
+    Loading loading{std::span(units).first(count), 0};
+    Scope scope;
+    for (size_t i = 0; i < std::min(readers, count); i++) scope.spawn(load_some(loading));
+    co_await scope.join();
+    at += static_cast<int64_t>(count);
+  }
+}
+
+Task<void> Deduplication::load_some(Loading& loading) {
+  while (loading.next < loading.units.size() && !stopping_) {
+    const store::QueueUnit unit = loading.units[loading.next++];
+    if (!store::is_blank(unit)) co_await load_unit(unit);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -97,6 +98,11 @@ class Deduplication {
   void forget_old();
   Task<void> load();
   Task<void> load_queue(std::string_view topic, int32_t queue_id, int64_t longest_ms);
+  struct Loading {
+    std::span<const store::QueueUnit> units;
+    size_t next = 0;
+  };
+  Task<void> load_some(Loading& loading);
   Task<void> load_unit(const store::QueueUnit& unit);
 
   Broker& broker_;
