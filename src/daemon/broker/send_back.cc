@@ -86,6 +86,7 @@ BackMessage make_back(Broker& b, const proto::ConsumerSendMsgBackRequestHeader& 
   BackMessage m;
   m.reconsume_times = record.reconsume_times + 1;
   m.properties = std::string(record.properties);
+  proto::remove_property(m.properties, prop::INNER_MULTI_QUEUE_OFFSET);  // of the record that it was
   if (!proto::find_property(m.properties, prop::RETRY_TOPIC))
     proto::set_property(m.properties, prop::RETRY_TOPIC, record.topic);
   if (!proto::find_property(m.properties, prop::ORIGIN_MESSAGE_ID))

@@ -1,5 +1,5 @@
 // Light queues (LMQ): messages come into the queues that they name, over restarts and crashes.
-#include "broker_world.h"
+#include "pop_client.h"
 #include "proto/batch.h"
 #include "proto/properties.h"
 #include "store/light_queues.h"
@@ -119,6 +119,45 @@ Task<void> later(World& w) {
 }
 TEST(BrokerLmq, DelayedMessagesComeWhenTheyAreDue) {
   simulate({later}, lmq_config());
+}
+
+// A RocketMQ that reads the log anew would take it for a unit of the light queue, at an offset that is taken.
+Task<void> dead_letter(World& w) {
+  auto a = co_await w.send("T", "poison", to_queues("%LMQ%a"));
+  const std::string at = std::to_string(proto::parse_offset_id(ext(a, "msgId"))->physical_offset);
+  a = co_await w.call(RequestCode::CONSUMER_SEND_MSG_BACK,
+                      {{"offset", at}, {"group", "g"}, {"delayLevel", "-1"}, {"originTopic", "T"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await w.pull("%DLQ%g", 0);
+  EXPECT_EQ(seen(a), "poison@-");
+  EXPECT_EQ(w.store->max_offset("%LMQ%a", 0), 1);
+}
+TEST(BrokerLmq, ADeadLetterIsInNoLightQueue) {
+  simulate({dead_letter}, lmq_config());
+}
+
+// The topic's queue is further than the light queue: offsets are the light queue's.
+Task<void> popped(World& w) {
+  auto a = co_await w.send("T", "other");
+  a = co_await w.send("T", "one", to_queues("%LMQ%a"));
+  a = co_await w.send("T", "two", to_queues("%LMQ%a"));
+  PopAsk p = with_invisible(10'000);
+  p.topic = "%LMQ%a";
+  a = co_await ask(w, p);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_EQ(bodies(a), "one,two");
+  EXPECT_EQ(ext(a, "startOffsetInfo"), "0 0 0");
+  EXPECT_EQ(ext(a, "msgOffsetInfo"), "0 0 0,1");
+  const std::string handle = "0 " + ext(a, "popTime") + " 10000 " + ext(a, "reviveQid") + " 0 b 0 ";
+  int32_t code = co_await ack(w, handle + "1", "g", "%LMQ%a");
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(committed(w, "%LMQ%a"), 0) << "one is out";
+  co_await sleep_for(15 * ns_per_s);
+  a = co_await ask(w, p);
+  EXPECT_EQ(bodies(a), "one") << "two is acknowledged";
+}
+TEST(BrokerLmq, ArePopped) {
+  simulate({popped}, lmq_config());
 }
 
 Task<void> waits(World& w) {
