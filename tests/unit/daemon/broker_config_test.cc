@@ -50,10 +50,7 @@ Task<std::string> content(Disk& disk, std::string path) {
 Task<Answer> update(World& w, std::string_view properties) {
   return w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, properties);
 }
-
-using Steps = Task<void> (*)(World&);
-
-Task<void> with_broker(sim::SimNetwork& network, Disk& disk, Disk& writable, Steps steps) {
+Task<void> with_broker(sim::SimNetwork& network, Disk& disk, Disk& writable, Scenario steps) {
   auto made = co_await writable.make_dirs("/etc/rmqd");
   EXPECT_TRUE(made);
   auto written = co_await store::write_whole(writable, etc_file, text);
@@ -62,29 +59,10 @@ Task<void> with_broker(sim::SimNetwork& network, Disk& disk, Disk& writable, Ste
   ConfigErrors errors;
   const BrokerConfig config = broker_config_of(source, text, "", errors);
   EXPECT_TRUE(errors.empty());
-  auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
-  EXPECT_TRUE(opened);
-  if (!opened) co_return;
-  World w(network, disk, config, std::move(*opened), source);
-  auto listening = co_await w.names_server.listen("10.0.0.1", 9876);
-  w.names.start(w.stop, w.scope);
-  auto loaded = co_await w.broker.load();
-  EXPECT_TRUE(loaded);
-  listening = co_await w.server.listen("10.0.0.1", 10911);
-  w.broker.start();
-  w.peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
-  co_await steps(w);
-  co_await w.peer->close();
-  w.stop.set();
-  co_await w.broker.stop();
-  co_await w.server.stop();
-  co_await w.names_server.stop();
-  co_await w.broker.save_all();
-  co_await w.scope.join();
-  co_await w.store->shutdown();
+  co_await run_world(network, disk, config, steps, source);
 }
 
-void run(Steps steps, bool read_only) {
+void run(Scenario steps, bool read_only) {
   sim::SimLoop loop(1);
   sim::SimNetwork network(loop);
   sim::SimDisk disk(loop, {});

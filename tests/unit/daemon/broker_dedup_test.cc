@@ -283,25 +283,8 @@ Task<void> send_until_crash(World& w, sim::SimDisk& disk) {
     a = co_await w.send("D", "m" + std::to_string(i), keyed("U" + std::to_string(i)));
 }
 
-uint64_t crash_at(uint64_t point, sim::DiskImage& image) {
-  const auto fate = point % 2 == 0 ? sim::CrashFate::all_lost(point) : sim::CrashFate::all_kept(point);
-  return crash_run(7, point, fate, image, test_config(), send_until_crash);
-}
-
 TEST(BrokerDedup, ACrashAtEveryPointStoresNothingTwice) {
-  sim::DiskImage image;
-  const uint64_t points = crash_at(0, image);
-  for (uint64_t point = 1; point <= points; point++) {
-    crash_at(point, image);
-    sim::SimLoop loop(point);
-    sim::SimNetwork network(loop);
-    sim::SimDisk disk(loop, {}, image);
-    loop.run(run_worlds(network, disk, test_config(), {send_all_again, send_all_again}));
-    if (HasFailure()) {
-      ADD_FAILURE() << "at point " << point << " of " << points;
-      return;
-    }
-  }
+  crash_at_every_point(test_config(), send_until_crash, send_all_again);
 }
 
 }  // namespace

@@ -290,25 +290,8 @@ Task<void> all_in_place(World& w) {
   EXPECT_EQ(code_of(a), 0) << remark(a);
 }
 
-uint64_t crash_at(uint64_t point, sim::DiskImage& image) {
-  const auto fate = point % 2 == 0 ? sim::CrashFate::all_lost(point) : sim::CrashFate::all_kept(point);
-  return crash_run(7, point, fate, image, lmq_config(), send_until_crash);
-}
-
 TEST(BrokerLmq, ACrashAtEveryPointLeavesTopicAndQueuesTheSame) {
-  sim::DiskImage image;
-  const uint64_t points = crash_at(0, image);
-  for (uint64_t point = 1; point <= points; point++) {
-    crash_at(point, image);
-    sim::SimLoop loop(point);
-    sim::SimNetwork network(loop);
-    sim::SimDisk disk(loop, {}, image);
-    loop.run(run_worlds(network, disk, lmq_config(), {all_in_place, all_in_place}));
-    if (HasFailure()) {
-      ADD_FAILURE() << "at point " << point << " of " << points;
-      return;
-    }
-  }
+  crash_at_every_point(lmq_config(), send_until_crash, all_in_place);
 }
 
 }  // namespace

@@ -686,11 +686,12 @@ TEST(BrokerPop, AFileOfAnotherBrokerCounts) {
   sim::SimNetwork network(loop);
   sim::SimDisk disk(loop, {});
   auto lives = [](sim::SimNetwork& n, Disk& d) -> Task<void> {
-    co_await run_world(n, d, test_config(), before_restart);
+    const ConfigSource no_file;
+    co_await run_world(n, d, test_config(), before_restart, no_file);
     std::string text = R"({"offsetTable":{"T@g":{0:2}}})";
     auto written = co_await store::replace_file(d, "/store/config/consumerOffset.json", text);
     EXPECT_TRUE(written);
-    co_await run_world(n, d, test_config(), foreign_file);
+    co_await run_world(n, d, test_config(), foreign_file, no_file);
   };
   loop.run(lives(network, disk));
 }

@@ -191,11 +191,12 @@ uint64_t crash_run(uint64_t seed, uint64_t point, const sim::CrashFate& fate, si
 
 using Scenario = Task<void> (*)(World&);
 
-inline Task<void> run_world(sim::SimNetwork& network, Disk& disk, BrokerConfig config, Scenario scenario) {
+inline Task<void> run_world(sim::SimNetwork& network, Disk& disk, BrokerConfig config, Scenario scenario,
+                            ConfigSource source) {
   auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
   EXPECT_TRUE(opened) << (opened ? "" : to_string(opened.error()));
   if (!opened) co_return;
-  World w(network, disk, config, std::move(*opened));
+  World w(network, disk, config, std::move(*opened), std::move(source));
   auto listening = co_await w.names_server.listen("10.0.0.1", 9876);
   EXPECT_TRUE(listening);
   w.names.start(w.stop, w.scope);
@@ -221,7 +222,31 @@ inline Task<void> run_world(sim::SimNetwork& network, Disk& disk, BrokerConfig c
 
 inline Task<void> run_worlds(sim::SimNetwork& network, Disk& disk, BrokerConfig config,
                              std::vector<Scenario> scenarios) {
-  for (Scenario s : scenarios) co_await run_world(network, disk, config, s);
+  const ConfigSource no_file;
+  for (Scenario s : scenarios) co_await run_world(network, disk, config, s, no_file);
+}
+
+// A crash at every point of `work`, of which nothing or all of what was not synced stays; then `after`,
+// twice.
+inline void crash_at_every_point(const BrokerConfig& config, Task<void> (*work)(World&, sim::SimDisk&),
+                                 Scenario after) {
+  auto crash_at = [&](uint64_t point, sim::DiskImage& image) {
+    const auto fate = point % 2 == 0 ? sim::CrashFate::all_lost(point) : sim::CrashFate::all_kept(point);
+    return crash_run(7, point, fate, image, config, work);
+  };
+  sim::DiskImage image;
+  const uint64_t points = crash_at(0, image);
+  for (uint64_t point = 1; point <= points; point++) {
+    crash_at(point, image);
+    sim::SimLoop loop(point);
+    sim::SimNetwork network(loop);
+    sim::SimDisk disk(loop, {}, image);
+    loop.run(run_worlds(network, disk, config, {after, after}));
+    if (testing::Test::HasFailure()) {
+      ADD_FAILURE() << "at point " << point << " of " << points;
+      return;
+    }
+  }
 }
 
 // Runs the scenarios one after the other, each with a broker that was started anew on the same disk.
