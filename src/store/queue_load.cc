@@ -1,5 +1,6 @@
 // Finding out at the start what the ConsumeQueue files hold.
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/check.h"
@@ -64,9 +65,10 @@ Task<Result<int64_t>> QueueFiles::count_below(ConsumeQueue& q, int64_t file_firs
   co_return lo;
 }
 
-// Files and rest of a file above max_offset: stale units must not be taken for good ones later.
+// Files and rest of a file above max_offset: stale units must not be taken for good ones later. From the end
+// on: wherever a crash comes, only the last file may be short, and the queue is good as it is.
 Task<Result<void>> QueueFiles::cut_files(ConsumeQueue& q, std::vector<int64_t> files) {
-  for (int64_t first : files) {
+  for (int64_t first : std::views::reverse(files)) {
     if (first + file_units_ <= q.max_offset) continue;
     if (first >= q.max_offset) {
       forget_file(q.uid, first);

@@ -288,8 +288,8 @@ Result<CheckReport> StoreCheck::run() {
   log_ = std::move(*log);
   TRY(read_state());
   TRY(check_configs());
-  TRY(queues_.list());
   queues_.begin(truth());
+  TRY(queues_.list());
   TRY(read_ends());
   TRY(index_.list(report_.stopped, o_.index_layout, static_cast<int64_t>(log_.first_base())));
   report_.log_files = log_.files.size();

@@ -167,7 +167,12 @@ void QueueChecker::check_files(Queue& q) {
       findings_.damage(Kind::queue_file, path, static_cast<int64_t>(at / unit_bytes), std::move(text));
       q.odd_files = true;
     };
-    if (e.bytes != full)
+    const bool cut_short = !truth_.stopped && i + 1 == q.files.size() && e.bytes < full;
+    if (cut_short)
+      findings_.note(
+          Kind::queue_file, path, static_cast<int64_t>(at / unit_bytes),
+          "it has " + std::to_string(e.bytes) + " bytes: a start was stopped while it cut the file");
+    else if (e.bytes != full)
       told("it has " + std::to_string(e.bytes) + " bytes, the others " + std::to_string(full));
     if (at % full != 0)
       told("its name is not a multiple of the size of the files");

@@ -96,6 +96,20 @@ TEST(OfflineCheck, EveryEndIsClean) {
   }
 }
 
+// A start that was killed while it cut a queue: the next one makes the rest of the file.
+TEST(OfflineCheck, AKilledStartMayLeaveAShortQueueFile) {
+  Machine m = written();
+  OfflineDir d(m);
+  const std::string units = d.read(queue_u);
+  ASSERT_EQ(units.size(), 20'000u);
+  d.cut(queue_u, (units.find_last_not_of('\0') / 20 + 1) * 20);
+  EXPECT_FALSE(checked(d).clean()) << "a broker that stops leaves none";
+  d.replace("abort", "");
+  auto r = checked(d);
+  EXPECT_TRUE(r.clean()) << text_of(r);
+  EXPECT_EQ(r.findings.count(Severity::note, Kind::queue_file), 1u) << text_of(r);
+}
+
 struct Plant {
   const char* name;
   Kind kind;
