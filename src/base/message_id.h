@@ -29,6 +29,7 @@ struct MessageId {
   X(changes_replayed,      "3a6d1f0be2e94c0f9d0a7c1a5b7e0207", "changes-replayed")                      \
   X(changes_foreign,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0208", "changes-foreign")                       \
   X(store_quarantined,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0209", "store-quarantined")                     \
+  X(offsets_cut,           "3a6d1f0be2e94c0f9d0a7c1a5b7e0210", "offsets-cut")                           \
   X(store_index_damaged,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0211", "store-index-damaged")                   \
   X(store_index_failed,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0212", "store-index-failed")                    \
   X(store_file_deleted,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0221", "store-file-deleted")                    \

@@ -127,7 +127,32 @@ Task<Result<void>> Broker::load() {
   co_return Result<void>{};
 }
 
+// Offsets behind the end of their queue are of messages that the loss of power took (ASYNC_FLUSH), or a
+// damaged log: what comes to those offsets now is something else, and the group has not had it.
+void Broker::look_for_cut_queues() {
+  size_t cut = 0;
+  std::string example;
+  const proto::ConsumerOffsetWrapper all = offsets.snapshot();
+  for (const auto& [key, queues] : all.offset_table) {
+    const size_t at = key.find('@');
+    if (at == std::string::npos) continue;
+    const std::string_view topic = std::string_view(key).substr(0, at);
+    const std::string_view group = std::string_view(key).substr(at + 1);
+    for (const auto& [queue_id, offset] : queues) {
+      const int64_t max = store.max_offset(topic, queue_id);
+      const bool popped = pop.queue_ends(group, topic, queue_id, max);
+      if (!popped && offset <= max) continue;
+      if (!popped) offsets.commit(group, topic, queue_id, max);
+      if (cut++ == 0) example = fmt::format("{}, queue {}: {} of {}", key, queue_id, offset, max);
+    }
+  }
+  if (cut > 0)
+    log(LogLevel::warning, ids::offsets_cut, "consumer offsets behind the end of their queues were set to it",
+        {{"COUNT", std::to_string(cut)}, {"EXAMPLE", example}});
+}
+
 void Broker::start() {
+  look_for_cut_queues();
   registration.start(scope_);
   schedule.start(scope_);
   discard.start(scope_);

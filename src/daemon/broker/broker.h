@@ -155,6 +155,7 @@ class Broker : public Service, private store::ArrivalListener {
   Task<void> keep_filters();
   Task<void> fold_pops();
   Task<void> save_groups();
+  void look_for_cut_queues();
   Task<void> save_topics();
   Task<void> look_for_silent_clients();
   Task<void> keep_what_waits();

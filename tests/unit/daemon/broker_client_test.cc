@@ -264,6 +264,25 @@ TEST(BrokerClient, OffsetsAreCommittedAndKept) {
   simulate({commit_offsets, offsets_kept});
 }
 
+// A group whose messages went with the end of the log gets what comes in their place.
+Task<void> offset_behind_the_end(World& w) {
+  auto a = co_await w.send("O", "before");
+  co_await w.peer->call(w.pull_frame("O", 1, "*", 0, "g", 1, 7));
+  EXPECT_EQ(w.broker.offsets.query("g", "O", 0), 7);
+}
+Task<void> set_to_the_end(World& w) {
+  EXPECT_EQ(w.broker.offsets.query("g", "O", 0), 1);
+  auto a = co_await w.send("O", "after");
+  EXPECT_EQ(code_of(a), 0);
+}
+Task<void> and_no_further(World& w) {
+  EXPECT_EQ(w.broker.offsets.query("g", "O", 0), 1);
+  co_return;
+}
+TEST(BrokerClient, AnOffsetBehindTheEndOfItsQueueIsSetToItByAStart) {
+  simulate({offset_behind_the_end, set_to_the_end, and_no_further});
+}
+
 Task<void> reset(World& w) {
   for (int i = 0; i < 5; i++) {
     auto a = co_await w.send("O", "m");

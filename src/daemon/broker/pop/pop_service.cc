@@ -34,25 +34,17 @@ void end_at(PopTable& table, PopQueue& q, int64_t max) {
   table.move_to(q, std::min(q.next, max));
 }
 
-void look_for_cut_queues(Broker& b) {
-  const proto::ConsumerOffsetWrapper all = b.offsets.snapshot();
-  for (const auto& [key, queues] : all.offset_table) {
-    const size_t at = key.find('@');
-    if (at == std::string::npos) continue;
-    const std::string_view topic = std::string_view(key).substr(0, at);
-    const std::string_view group = std::string_view(key).substr(at + 1);
-    for (const auto& [queue_id, offset] : queues) {
-      PopTable::QueuePointer q = b.pop.table.find(group, topic, queue_id);
-      const int64_t max = b.store.max_offset(topic, queue_id);
-      if (q && (q->next > max || (q->order && q->order->end > max))) end_at(b.pop.table, *q, max);
-    }
-  }
-}
-
 }  // namespace
 
+bool PopService::queue_ends(std::string_view group, std::string_view topic, int32_t queue_id, int64_t max) {
+  PopTable::QueuePointer q = table.find(group, topic, queue_id);
+  if (!q) return false;
+  const bool cut = q->next > max || (q->order && q->order->end > max);
+  if (cut) end_at(table, *q, max);
+  return cut;
+}
+
 void PopService::start(Scope& scope) {
-  if (!table.empty()) look_for_cut_queues(broker_);
   scope.spawn(run());
   java_.start(scope);
 }

@@ -31,6 +31,8 @@ class PopService {
   // (0: the first message, else the newest; RocketMQ's ConsumeInitMode).
   Task<PopTable::QueuePointer> open(std::string group, std::string topic, int32_t queue_id,
                                     int32_t init_mode);
+  // At a start: the queue ends at `max`. What was popped behind it is forgotten. True: there was such.
+  bool queue_ends(std::string_view group, std::string_view topic, int32_t queue_id, int64_t max);
   // The checkpoint of a handle; null: there is none. A RocketMQ broker may have given the handle before rmqd
   // took its directory over: then it resolves when that is known.
   Task<PopTable::QueuePointer> queue_of_handle(std::string group, std::string topic, int32_t queue_id,
