@@ -67,6 +67,23 @@ int64_t encode_timer_tag(const TimerTag& t) {
   return t.deliver_ms * 4 + static_cast<int64_t>(t.kind);
 }
 
+void append_copy_guard(std::string& body, const CopyGuard& g) {
+  for (uint32_t crc : g) append_be(body, crc);
+  append_be(body, static_cast<uint32_t>(g.size()));
+}
+
+CopyGuard copy_guard_of(Bytes body) {
+  constexpr size_t each = sizeof(uint32_t);
+  CopyGuard g;
+  if (body.size() <= each || std::to_integer<uint8_t>(body[0]) != copy_guard_version) return g;
+  const std::byte* end = body.data() + body.size() - each;
+  const uint32_t n = load_be<uint32_t>(end);
+  if (n > (body.size() - 1 - each) / each) return g;
+  g.reserve(n);
+  for (uint32_t i = n; i > 0; i--) g.push_back(load_be<uint32_t>(end - i * each));
+  return g;
+}
+
 std::optional<TimerTag> decode_timer_tag(int64_t tags_code) {
   if (tags_code < timer_tag_min || tags_code / 4 > timer_ms_max || tags_code % 4 == 3) return std::nullopt;
   return TimerTag{tags_code / 4, static_cast<TimerKind>(tags_code % 4)};

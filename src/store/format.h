@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "proto/record.h"
@@ -47,6 +48,16 @@ inline bool is_blank(const QueueUnit& u) {
 
 inline constexpr std::string_view schedule_topic = "SCHEDULE_TOPIC_XXXX";
 inline constexpr std::string_view timer_topic = "rmq_sys_wheel_timer";
+// Ours. A record there says what was delivered in time (daemon/broker/delivery.h), and vouches for the copies
+// that follow it in the log: its body begins with copy_guard_version and ends with a CopyGuard.
+inline constexpr std::string_view delivered_topic = "rmq_sys_delivered";
+inline constexpr uint8_t copy_guard_version = 2;
+// For each record behind it the CRC-32 of its properties, which the record's own CRC does not cover; 0: not
+// known. As bytes: those CRCs, big-endian, 4 bytes each, and their number, 4 bytes.
+using CopyGuard = std::vector<uint32_t>;
+void append_copy_guard(std::string& body, const CopyGuard& g);
+// Empty: the body has none.
+CopyGuard copy_guard_of(Bytes body);
 // RocketMQ's topics of what was popped, whose messages go through the timer.
 inline constexpr std::string_view revive_log_prefix = "rmq_sys_REVIVE_LOG_";
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/crc.h"
 #include "base/limits.h"
 #include "store/blocks.h"
 #include "store/light_queues.h"
@@ -62,10 +63,13 @@ void Recovery::report() {
 // The CRC of a record is of the body alone, and the other fields give a torn record away, but for properties:
 // a sector that the last write did not bring to the device is zero there, as the file was made. What else a
 // device may leave there is told by the CRC of the whole record, where the writer gave it to each: all but
-// those copies of older messages that have no room for it. Below the durable end nothing can be torn, and
-// zeros are what somebody has sent.
+// those copies of older messages that have no room for it; and of a delivered message by the marker before
+// it (delivered_topic), or a start would deliver it again beside what garbage has made of it. Below the
+// durable end nothing can be torn, and zeros are what somebody has sent.
 bool Recovery::may_be_torn(const proto::RecordView& v, Bytes record) const {
   if (own_ == nullptr || clean_ || pos_ < static_cast<uint64_t>(own_->log_durable)) return false;
+  if (guarded_ < guard_.size() && guard_[guarded_] != 0 && guard_[guarded_] != crc32(as_bytes(v.properties)))
+    return true;
   const bool has_room = v.properties.size() + proto::property_crc_bytes + 1 <= limits::properties_bytes_max;
   if (own_->property_crc && checkpoint_.abort_is_ours() && !is_set_aside(v) &&
       !(v.property_crc ? proto::property_crc_fits(v, record) : !has_room))
@@ -87,6 +91,10 @@ void Recovery::passed(const proto::RecordView& v) {
   stats_.recovery.records++;
   stats_.recovery.last_record = static_cast<int64_t>(pos_);
   pos_ += v.size;
+  if (guarded_ < guard_.size()) guarded_++;
+  if (v.topic != delivered_topic) return;
+  guard_ = copy_guard_of(v.body);
+  guarded_ = 0;
 }
 
 Task<Result<bool>> Recovery::step(LogWalker& w) {

@@ -97,7 +97,9 @@ class Recovery {
   uint64_t nonzero_end_ = 0;   // behind the last byte that is not zero, as far as was looked
   uint64_t valid_behind_ = 0;  // a record whose place proves damage; 0: none
   int last_per_cent_ = -1;
-  Scope ahead_;  // reads of the walker
+  CopyGuard guard_;     // of the records behind the last marker of what was delivered
+  size_t guarded_ = 0;  // so many of them were passed
+  Scope ahead_;         // reads of the walker
   int64_t last_store_ms_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "base/crc.h"
 #include "daemon/broker/broker.h"
 #include "proto/codes.h"
 
@@ -11,7 +12,8 @@ namespace names = proto::names;
 
 namespace {
 
-constexpr uint8_t version = 1;
+constexpr uint8_t version = store::copy_guard_version;
+constexpr uint8_t version_without_guard = 1;
 constexpr uint32_t list_max = 1u << 20;
 constexpr uint32_t readers = 16;  // reads of records at a time
 constexpr int64_t save_interval_ns = 10 * ns_per_s;
@@ -62,21 +64,40 @@ std::string DeliveryMarker::encode() const {
   append_list(out, next);
   append_list(out, copied);
   append_list(out, dropped);
+  store::append_copy_guard(out, guard);
   return out;
 }
 
 std::optional<DeliveryMarker> DeliveryMarker::decode(Bytes body) {
-  ByteReader r(body);
   DeliveryMarker m;
-  if (r.get<uint8_t>() != version) return std::nullopt;
+  const bool guarded = !body.empty() && std::to_integer<uint8_t>(body[0]) == version;
+  if (guarded) {
+    m.guard = store::copy_guard_of(body);
+    const size_t bytes = (m.guard.size() + 1) * sizeof(uint32_t);
+    if (bytes > body.size()) return std::nullopt;
+    body = body.first(body.size() - bytes);
+  }
+  ByteReader r(body);
+  const auto begins = r.get<uint8_t>();
+  if (!guarded && begins != version_without_guard) return std::nullopt;
   m.level = static_cast<int32_t>(read_number(r));
   bool good = read_list(r, m.next) && read_list(r, m.copied) && read_list(r, m.dropped);
-  if (!good || r.left() != 0) return std::nullopt;
+  if (!good || r.left() != 0 || (guarded && m.guard.size() != m.copied.size())) return std::nullopt;
   return m;
 }
 
-Task<Delivery::Put> Delivery::put(const DeliveryMarker& marker, std::span<const store::MessageIn> copies) {
-  check(copies.size() == marker.copied.size());
+// Of the properties that the copy's record will have; 0: the store adds to them.
+static uint32_t guard_of(const Broker& b, const store::MessageIn& copy) {
+  const bool changes = b.config.enabledAppendPropCRC ||
+                       copy.properties.find(proto::prop::INNER_MULTI_DISPATCH) != std::string_view::npos ||
+                       copy.properties.find(proto::prop::CRC32) != std::string_view::npos;
+  return changes ? 0 : crc32(as_bytes(copy.properties));
+}
+
+Task<Delivery::Put> Delivery::put(const DeliveryMarker& unguarded, std::span<const store::MessageIn> copies) {
+  check(copies.size() == unguarded.copied.size());
+  DeliveryMarker marker = unguarded;
+  for (const store::MessageIn& copy : copies) marker.guard.push_back(guard_of(broker_, copy));
   const std::string body = marker.encode();
   std::vector<store::MessageIn> all(1 + copies.size());
   store::MessageIn& m = all[0];

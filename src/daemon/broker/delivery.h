@@ -29,6 +29,7 @@ struct DeliveryMarker {
   int32_t level = 0;
   std::vector<int64_t> copied;   // queue offsets; the copies follow in this order
   std::vector<int64_t> dropped;  // done without a copy
+  store::CopyGuard guard;        // one for each of `copied`
 
   std::string encode() const;
   static std::optional<DeliveryMarker> decode(Bytes body);
@@ -57,8 +58,8 @@ class Delivery {
     int64_t physical = -1;  // of the marker
     int64_t end = -1;       // physical, of the last copy
   };
-  // `copies` in the order of marker.copied.
-  Task<Put> put(const DeliveryMarker& marker, std::span<const store::MessageIn> copies);
+  // `copies` in the order of the marker's `copied`, which gets its guard here.
+  Task<Put> put(const DeliveryMarker& unguarded, std::span<const store::MessageIn> copies);
 
   struct Found {
     DeliveryMarker marker;

@@ -74,6 +74,7 @@ TEST(DeliveryMarker, ComesBackAsItWas) {
   m.next = {0, 5, int64_t{1} << 40};
   m.copied = {7, 8, 9, 3, int64_t{1} << 50};
   m.dropped = {-1, 0};
+  m.guard = {1, 0, 0xffffffff, 4, 5};
   std::string text = m.encode();
   auto back = DeliveryMarker::decode(as_bytes(text));
   ASSERT_TRUE(back);
@@ -81,11 +82,18 @@ TEST(DeliveryMarker, ComesBackAsItWas) {
   EXPECT_EQ(back->next, m.next);
   EXPECT_EQ(back->copied, m.copied);
   EXPECT_EQ(back->dropped, m.dropped);
+  EXPECT_EQ(back->guard, m.guard);
   for (size_t n = 0; n < text.size(); n++) EXPECT_FALSE(DeliveryMarker::decode(as_bytes(text).first(n))) << n;
   EXPECT_FALSE(DeliveryMarker::decode(as_bytes(text + "x")));
   std::string other = text;
-  other[0] = 2;
+  other[0] = 3;
   EXPECT_FALSE(DeliveryMarker::decode(as_bytes(other))) << "of a later version";
+  m.guard.pop_back();
+  EXPECT_FALSE(DeliveryMarker::decode(as_bytes(m.encode()))) << "each copy has its guard";
+  const std::string first_version("\x01\x02\x02\x0a\x08\x02\x06\x02\x00", 9);
+  back = DeliveryMarker::decode(as_bytes(first_version));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->copied, (std::vector<int64_t>{3, 4}));
 }
 
 // A Java broker wrote the file and went further than we know; its file has no deliveredOffset.

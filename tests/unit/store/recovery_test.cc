@@ -1,4 +1,5 @@
 // Coming back: after a stop, a kill, a power cut, with files lost or damaged.
+#include "base/crc.h"
 #include "machine.h"
 #include "uring/sync.h"
 
@@ -226,6 +227,35 @@ TEST(Recovery, GarbageInPropertiesIsCutWithTheCrcOfTheWholeRecord) {
       const bool told = m.recovery.torn_at >= 0;
       EXPECT_EQ(told, with_crc || at + 1100 > 2200) << with_crc << " " << at;
     }
+  }
+}
+
+// A copy of a delivered message has no CRC of its own; the marker before it has that of its properties.
+TEST(Recovery, GarbageInTheCopyOfADeliveredMessageIsCut) {
+  for (const char* value : {"v", "w"}) {
+    Machine m;
+    m.run(
+        [](Ctx& c) -> Task<void> {
+          const std::string known = "K\x01v\x02", unknown = "L\x01v\x02";
+          std::string body(1, static_cast<char>(copy_guard_version));
+          append_copy_guard(body, {crc32(as_bytes(known)), 0});
+          std::vector<MessageIn> all;
+          all.push_back(Ctx::message(delivered_topic, 1, body));
+          all.push_back(Ctx::message("D", 0, "one", known));
+          all.push_back(Ctx::message("D", 0, "two", unknown));
+          all.push_back(Ctx::message("D", 0, "three", known));
+          auto r = co_await c.store->put_batch(all);
+          EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
+        },
+        End::kill);
+    const std::string before = m.file(first_log);
+    m.damage(first_log, before.rfind("K\x01v") + 2, "w");  // of the third, which has none
+    m.damage(first_log, before.find("L\x01v") + 2, "w");
+    m.damage(first_log, before.find("K\x01v") + 2, value);
+    m.run(nullptr);
+    const bool good = *value == 'v';
+    EXPECT_EQ(m.recovery.records, good ? 4u : 1u);
+    EXPECT_EQ(m.recovery.torn_at >= 0, !good);
   }
 }
 
