@@ -5,9 +5,9 @@
 cache=${RMQD_TEST_CACHE:-/var/cache/rmqd-test}
 suite=bookworm
 passed=0 failed=0
-# No silent end: set -e says where.
+# No silent end: set -e says where, and the way there.
 set -E
-trap 'say "$(basename "$0"): line $LINENO: failed: $BASH_COMMAND"' ERR
+trap 'say "$(basename "$0"): line $LINENO of ${FUNCNAME[*]:0}: failed with $?: $BASH_COMMAND"' ERR
 output=$(mktemp)
 
 say() { printf '%s\n' "$@" >&2; }
@@ -59,6 +59,18 @@ base_root() {
   echo "$base"
 }
 
+# fetch ROOT APT-ARGUMENT...: downloads packages, and what they depend on, into the root without installing
+# them. What was downloaded is kept in the cache for the next time.
+fetch() {
+  local root=$1 archives=$1/var/cache/apt/archives
+  shift
+  mkdir -p "$cache/archives"
+  find "$cache/archives" -name '*.deb' -exec cp -t "$archives" {} +
+  in_root "$root" apt-get -qq update &&
+    in_root "$root" apt-get -qq -y --download-only install "$@" || return
+  find "$archives" -maxdepth 1 -name '*.deb' -exec cp -u -t "$cache/archives" {} +
+}
+
 # in_root ROOT COMMAND...: runs in a root that is not booted, with the host's network.
 in_root() {
   local root=$1
@@ -85,10 +97,12 @@ boot() {
     { say "the container does not boot:"; cat "$log" >&2; return 1; }
 }
 
-# Before the container's PID 1 there is a short-lived child that sets it up.
+# Before the container's PID 1 there is a short-lived child that sets it up. It may be gone when it is looked
+# at: read fails then, where $(<...) would end the script under set -e, even in a condition.
 find_leader() {
+  local name=
   leader=$(cut -d' ' -f1 "/proc/$nspawn/task/$nspawn/children")
-  [[ -n $leader && $(<"/proc/$leader/comm") == systemd ]]
+  [[ -n $leader ]] && read -r name <"/proc/$leader/comm" && [[ $name == systemd ]]
 }
 
 # A unit of the base system may have failed on a loaded host: that is not what is tested.
@@ -100,16 +114,20 @@ inside() {
     LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@" </dev/null
 }
 
-# power_off: orderly shutdown, then nothing of the container is left.
+# power_off: orderly shutdown, then nothing of the container is left. Fails if it had to be killed.
 power_off() {
   [[ -n ${nspawn:-} ]] || return 0
+  local waited=0 killed=0
   kill -TERM "$nspawn" 2>/dev/null || true
-  local waited=0
   while kill -0 "$nspawn" 2>/dev/null; do
-    ((++waited < 300)) || kill -KILL "$nspawn" 2>/dev/null || true
+    if ((++waited == 900)); then
+      # It may end by itself at this very moment.
+      kill -KILL "$nspawn" 2>/dev/null && killed=1 || true
+    fi
     sleep 0.1
   done
   wait "$nspawn" 2>/dev/null || true
   nspawn=
   find /sys/fs/cgroup -depth -type d -path "*/rmqd-test-$$*" -exec rmdir {} + 2>/dev/null || true
+  ((killed == 0)) || { say "the container did not stop within 90 seconds"; return 1; }
 }
