@@ -37,10 +37,10 @@ until_true() {
   done
 }
 
-# closing_line: the last line of a test, and its exit code.
+# closing_line: the last line of a test, and its end when it has failed.
 closing_line() {
   echo "$passed passed, $failed failed"
-  ((passed > 0 && failed == 0))
+  ((passed > 0 && failed == 0)) || exit 1
 }
 
 # base_root NAME PACKAGES: path of a pristine root, made by debootstrap when it is not in the cache. It
