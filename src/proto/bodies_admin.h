@@ -24,6 +24,8 @@ struct QueryConsumeQueueResponseBody {
   std::optional<std::string> filter_data;  // a text for people
   std::vector<ConsumeQueueData> queue_data;
   int64_t max_queue_index = 0, min_queue_index = 0;
+  // Without the subscription.
+  static Result<QueryConsumeQueueResponseBody> parse(std::string_view json);
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
@@ -45,10 +47,26 @@ struct GroupForbidden {
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
-// GET_BROKER_HA_STATUS of a master that has no replicas.
+// GET_BROKER_HA_STATUS. A replica's own view (haClientRuntimeInfo) is read, and written as zeros: masters of
+// ours have no replicas yet, and replicas there are none.
+struct HAConnectionInfo {
+  std::string addr;
+  int64_t slave_ack_offset = 0, diff = 0, transferred_byte_in_second = 0, transfer_from_where = 0;
+  bool in_sync = false;
+};
+struct HAClientRuntimeInfo {
+  std::string master_addr;
+  int64_t transferred_byte_in_second = 0, max_offset = 0, master_flush_offset = 0;
+  int64_t last_read_timestamp_ms = 0, last_write_timestamp_ms = 0;
+};
 struct HARuntimeInfo {
   int64_t master_commit_log_max_offset = 0;
-  std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
+  bool master = true;
+  int32_t in_sync_slave_nums = 0;
+  std::vector<HAConnectionInfo> ha_connection_info;
+  HAClientRuntimeInfo ha_client_runtime_info;
+  static Result<HARuntimeInfo> parse(std::string_view json);
+  std::string to_json(JsonStyle style = JsonStyle::fastjson) const;  // of a master without replicas
 };
 
 }  // namespace rmq::proto

@@ -86,16 +86,18 @@ std::string TopicStatsTable::to_json(JsonStyle style) const {
   return w.take();
 }
 
-Result<ConsumeStats> ConsumeStats::parse(std::string_view json) {
-  return read_body<ConsumeStats>(json, [](Value v, ConsumeStats& s) {
-    read_queue_table(v["offsetTable"], s.offset_table, [](Value e, OffsetWrapper& o) {
-      e["brokerOffset"].read(o.broker_offset);
-      e["consumerOffset"].read(o.consumer_offset);
-      e["pullOffset"].read(o.pull_offset);
-      e["lastTimestamp"].read(o.last_timestamp_ms);
-    });
-    v["consumeTps"].read(s.consume_tps);
+static void read_consume_stats(Value v, ConsumeStats& s) {
+  read_queue_table(v["offsetTable"], s.offset_table, [](Value e, OffsetWrapper& o) {
+    e["brokerOffset"].read(o.broker_offset);
+    e["consumerOffset"].read(o.consumer_offset);
+    e["pullOffset"].read(o.pull_offset);
+    e["lastTimestamp"].read(o.last_timestamp_ms);
   });
+  v["consumeTps"].read(s.consume_tps);
+}
+
+Result<ConsumeStats> ConsumeStats::parse(std::string_view json) {
+  return read_body<ConsumeStats>(json, read_consume_stats);
 }
 
 void ConsumeStats::write(JsonWriter& w) const {
@@ -115,6 +117,21 @@ std::string ConsumeStats::to_json(JsonStyle style) const {
   JsonWriter w(bare(style));
   write(w);
   return w.take();
+}
+
+Result<ConsumeStatsList> ConsumeStatsList::parse(std::string_view json) {
+  return read_body<ConsumeStatsList>(json, [](Value v, ConsumeStatsList& l) {
+    v["brokerAddr"].read(l.broker_addr);
+    v["consumeStatsList"].each([&](Value groups) {
+      auto& to = l.consume_stats_list.emplace_back();
+      groups.members([&](std::string_view group, Value stats) {
+        auto& all = to[std::string(group)];
+        stats.each([&](Value s) { read_consume_stats(s, all.emplace_back()); });
+      });
+    });
+    v["totalDiff"].read(l.total_diff);
+    v["totalInflightDiff"].read(l.total_inflight_diff);
+  });
 }
 
 std::string ConsumeStatsList::to_json(JsonStyle style) const {
@@ -260,6 +277,19 @@ std::string GroupList::to_json(JsonStyle style) const {
   w.end_array();
   w.end_object();
   return w.take();
+}
+
+Result<BrokerStatsData> BrokerStatsData::parse(std::string_view json) {
+  return read_body<BrokerStatsData>(json, [](Value v, BrokerStatsData& d) {
+    auto read = [&](std::string_view name, BrokerStatsItem& i) {
+      v[name]["avgpt"].read(i.avgpt);
+      v[name]["sum"].read(i.sum);
+      v[name]["tps"].read(i.tps);
+    };
+    read("statsDay", d.day);
+    read("statsHour", d.hour);
+    read("statsMinute", d.minute);
+  });
 }
 
 std::string BrokerStatsData::to_json(JsonStyle style) const {

@@ -44,6 +44,7 @@ struct ConsumeStatsList {
   std::string broker_addr;
   std::vector<std::map<std::string, std::vector<ConsumeStats>>> consume_stats_list;
   int64_t total_diff = 0, total_inflight_diff = 0;
+  static Result<ConsumeStatsList> parse(std::string_view json);
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 
@@ -61,6 +62,7 @@ struct BrokerStatsItem {
 };
 struct BrokerStatsData {
   BrokerStatsItem minute, hour, day;
+  static Result<BrokerStatsData> parse(std::string_view json);
   std::string to_json(JsonStyle style = JsonStyle::fastjson) const;
 };
 

@@ -1,8 +1,10 @@
 // Bodies as clients of many languages send them, and as RocketMQ writes them.
 #include <gtest/gtest.h>
 
+#include "proto/bodies_admin.h"
 #include "proto/bodies_client.h"
 #include "proto/bodies_config.h"
+#include "proto/bodies_export.h"
 #include "proto/bodies_route.h"
 #include "proto/bodies_running.h"
 #include "proto/bodies_stats.h"
@@ -325,6 +327,93 @@ TEST(Bodies, WhatAConsumerTellsOfItself) {
   ASSERT_TRUE(producers);
   EXPECT_EQ(producers->data.at("g").at(0).remote_ip, "1.2.3.4:5");
   EXPECT_EQ(producers->to_json(), ProducerTableInfo::parse(producers->to_json())->to_json());
+}
+
+// What brokers answer to tools, read by ours: what is written is what is read, and more than ours write.
+TEST(AnswersForTools, AreReadAsTheyAreWritten) {
+  ConsumeStatsList lag;
+  lag.broker_addr = "h:1";
+  lag.total_diff = 12;
+  ConsumeStats of_group;
+  of_group.offset_table[{"T", "b", 3}] = {10, 4, 6, 1700};
+  lag.consume_stats_list.emplace_back()["g"].push_back(of_group);
+  auto read = ConsumeStatsList::parse(lag.to_json());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->to_json(), lag.to_json());
+  EXPECT_EQ(read->consume_stats_list[0]["g"][0].offset_table.begin()->second.consumer_offset, 4);
+  BrokerStatsData rates;
+  rates.minute = {60, 1.5, 2};
+  rates.day = {86'400, 1, 3};
+  auto rates_read = BrokerStatsData::parse(rates.to_json());
+  ASSERT_TRUE(rates_read);
+  EXPECT_EQ(rates_read->to_json(), rates.to_json());
+  QueryConsumeQueueResponseBody units;
+  units.queue_data = {{1000, 200, -5, true, ""}, {1200, 300, 7, false, "torn"}};
+  units.min_queue_index = 3;
+  units.max_queue_index = 9;
+  units.filter_data = "none";
+  auto units_read = QueryConsumeQueueResponseBody::parse(units.to_json());
+  ASSERT_TRUE(units_read);
+  EXPECT_EQ(units_read->to_json(), units.to_json());
+  for (auto json :
+       {"[]", "{", R"({"consumeStatsList":{}})", R"({"queueData":1})", R"({"haConnectionInfo":1})"})
+    EXPECT_FALSE(ConsumeStatsList::parse(json) && QueryConsumeQueueResponseBody::parse(json) &&
+                 HARuntimeInfo::parse(json))
+        << json;
+}
+
+TEST(AnswersForTools, ReplicasOfAMasterAndOfOneOfThem) {
+  auto master = HARuntimeInfo::parse(
+      R"({"haClientRuntimeInfo":{"activated":false},"haConnectionInfo":[{"addr":"10.0.0.2:4711","diff":128,)"
+      R"("inSync":true,"slaveAckOffset":900,"transferFromWhere":1000,"transferredByteInSecond":77}],)"
+      R"("inSyncSlaveNums":1,"master":true,"masterCommitLogMaxOffset":1028})");
+  ASSERT_TRUE(master);
+  ASSERT_EQ(master->ha_connection_info.size(), 1u);
+  EXPECT_EQ(master->ha_connection_info[0].slave_ack_offset, 900);
+  EXPECT_TRUE(master->ha_connection_info[0].in_sync);
+  EXPECT_EQ(master->master_commit_log_max_offset, 1028);
+  auto replica = HARuntimeInfo::parse(
+      R"({"haClientRuntimeInfo":{"masterAddr":"10.0.0.1:10912","maxOffset":900,"masterFlushOffset":1028},)"
+      R"("master":false})");
+  ASSERT_TRUE(replica);
+  EXPECT_FALSE(replica->master);
+  EXPECT_EQ(replica->ha_client_runtime_info.master_addr, "10.0.0.1:10912");
+  HARuntimeInfo none;
+  none.master_commit_log_max_offset = 5;
+  EXPECT_EQ(HARuntimeInfo::parse(none.to_json())->to_json(), none.to_json());
+}
+
+TEST(MetadataExport, BrokersAndTheirSums) {
+  MetadataTables a, b;
+  a.topic_config_table["T"].topic_name = "T";
+  a.topic_config_table["T"].read_queue_nums = 4;
+  a.subscription_group_table["g"].group_name = "g";
+  b = a;
+  b.topic_config_table["T"].read_queue_nums = 6;
+  b.topic_config_table["U"].topic_name = "U";
+  MetadataExport e;
+  e.export_time_ms = 17;
+  e.add("a", a);
+  e.add("b", b);
+  EXPECT_EQ(e.all.topic_config_table["T"].read_queue_nums, 10) << "as mqadmin's: the sum";
+  auto read = MetadataExport::parse(e.to_json());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->export_time_ms, 17);
+  EXPECT_EQ(read->brokers["a"].topic_config_table, a.topic_config_table);
+  EXPECT_EQ(read->brokers["b"].subscription_group_table, b.subscription_group_table);
+  EXPECT_EQ(read->to_json(), e.to_json());
+  // mqadmin's own, and a broker's topics.json.
+  read = MetadataExport::parse(
+      R"({"topicConfigTable":{"T":{"topicName":"T","readQueueNums":3}},"subscriptionGroupTable":{},)"
+      R"("exportTime":1})");
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->brokers.empty());
+  EXPECT_EQ(read->all.topic_config_table["T"].read_queue_nums, 3);
+  read = MetadataExport::parse(R"({"dataVersion":{"counter":1},"topicConfigTable":{"T":{"topicName":"T"}}})");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->all.topic_config_table.size(), 1u);
+  EXPECT_FALSE(MetadataExport::parse(R"({"brokers":[]})"));
+  EXPECT_FALSE(MetadataExport::parse(R"({"brokers":{"a":{"topicConfigTable":7}}})"));
 }
 
 }  // namespace rmq::proto
