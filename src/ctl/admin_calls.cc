@@ -1,5 +1,8 @@
 #include "ctl/admin_calls.h"
 
+#include <algorithm>
+#include <array>
+
 #include "proto/headers_admin.h"
 #include "proto/headers_client.h"
 
@@ -95,6 +98,57 @@ Outcome<std::optional<proto::ConsumerConnection>> members_at(Channel& broker, st
   if (!reply.ok()) return broker.refusal(reply);
   TRY_VAR(body, parse_body<proto::ConsumerConnection>(broker, reply, "GET_CONSUMER_CONNECTION_LIST"));
   return std::move(body);
+}
+
+Outcome<proto::TopicConfigTable> topics_at(Channel& broker) {
+  TRY_VAR(reply, broker.ask<proto::GetAllTopicConfig>({}));
+  TRY_VAR(body, parse_body<proto::TopicConfigSerializeWrapper>(broker, reply, "GET_ALL_TOPIC_CONFIG"));
+  return std::move(body.topic_config_table);
+}
+
+Outcome<proto::SubscriptionGroupTable> groups_at(Channel& broker) {
+  TRY_VAR(reply, broker.ask<proto::GetAllSubscriptiongroupConfig>({}));
+  TRY_VAR(body,
+          parse_body<proto::SubscriptionGroupWrapper>(broker, reply, "GET_ALL_SUBSCRIPTIONGROUP_CONFIG"));
+  return std::move(body.subscription_group_table);
+}
+
+bool is_made_by_brokers(std::string_view topic, const std::vector<std::string>& servers) {
+  return proto::is_system_topic(topic) || proto::is_retry_topic(topic) || proto::is_dlq_topic(topic) ||
+         topic.ends_with(proto::names::reply_topic_suffix) || topic.ends_with("_REPLY_TOPIC") ||
+         std::find(servers.begin(), servers.end(), topic) != servers.end();
+}
+
+bool is_group_of_brokers(std::string_view group) {
+  static constexpr std::array builtin = {
+      proto::names::TOOLS_CONSUMER,        proto::names::FILTERSRV_CONSUMER,
+      proto::names::SELF_TEST_C_GROUP,     std::string_view("CID_ONS-HTTP-PROXY"),
+      std::string_view("CID_ONSAPI_PULL"), std::string_view("CID_ONSAPI_PERMISSION"),
+      std::string_view("CID_ONSAPI_OWNER")};
+  return proto::is_system_group(group) || std::find(builtin.begin(), builtin.end(), group) != builtin.end();
+}
+
+Outcome<std::vector<std::string>> server_names(Context& c) {
+  TRY_VAR(info, c.cluster_info());
+  std::vector<std::string> out;
+  for (const auto& [cluster, names] : info.cluster_addr_table) {
+    out.push_back(cluster);
+    out.insert(out.end(), names.begin(), names.end());
+  }
+  return out;
+}
+
+Outcome<std::vector<KeyValue>> runtime_values_at(Channel& broker) {
+  TRY_VAR(reply, broker.ask<proto::GetBrokerRuntimeInfo>({}));
+  TRY_VAR(body, parse_body<proto::KVTable>(broker, reply, "GET_BROKER_RUNTIME_INFO"));
+  std::vector<KeyValue> out;
+  for (auto& [key, value] : body.table) out.push_back({key, value});
+  return out;
+}
+
+Outcome<std::vector<KeyValue>> config_values_at(Channel& broker) {
+  TRY_VAR(reply, broker.ask<proto::GetBrokerConfig>({}));
+  return parse_properties(reply.body());
 }
 
 }  // namespace rmq::ctl

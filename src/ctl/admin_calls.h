@@ -29,4 +29,17 @@ std::vector<BrokerNode> topic_holders(const proto::TopicRouteData& route, const 
 // Nothing: nobody of the group is online there.
 Outcome<std::optional<proto::ConsumerConnection>> members_at(Channel& broker, std::string_view group);
 
+// All that it has, those that it made for itself included.
+Outcome<proto::TopicConfigTable> topics_at(Channel& broker);
+Outcome<proto::SubscriptionGroupTable> groups_at(Channel& broker);
+// Topics and groups that brokers make for themselves, and topics that follow from a group (retries, dead
+// letters). `servers`: names of clusters and brokers, whose topics those are.
+bool is_made_by_brokers(std::string_view topic, const std::vector<std::string>& servers);
+bool is_group_of_brokers(std::string_view group);
+Outcome<std::vector<std::string>> server_names(Context& c);
+
+// GET_BROKER_RUNTIME_INFO and GET_BROKER_CONFIG.
+Outcome<std::vector<KeyValue>> runtime_values_at(Channel& broker);
+Outcome<std::vector<KeyValue>> config_values_at(Channel& broker);
+
 }  // namespace rmq::ctl

@@ -9,7 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
-#include <deque>
+
+#include "ctl/mqadmin.h"
 
 namespace rmq::ctl {
 
@@ -105,17 +106,16 @@ std::string words_of(const std::vector<std::string>& args, const std::vector<siz
 
 struct Found {
   const Verb* verb = nullptr;
-  const MqadminName* alias = nullptr;  // when it was found by that
+  const MqadminCommand* command = nullptr;  // instead of a verb
   size_t words = 0;
 };
 
 Found find_in(const std::vector<std::string>& args, const std::vector<size_t>& at) {
   for (size_t n = std::min<size_t>(at.size(), 3); n > 0; n--) {
     std::string words = words_of(args, at, n);
-    const Verb* v = find_verb(words);
-    if (v) return {v, words == v->words ? nullptr : find_mqadmin_name(words), n};
+    if (const Verb* v = find_verb(words)) return {v, nullptr, n};
   }
-  return {};
+  return {nullptr, find_mqadmin_command(args[at[0]]), 1};
 }
 
 // A family named without its verb, or something unknown.
@@ -146,57 +146,51 @@ Outcome<void> check_arguments(const Verb& verb, const Options& o) {
   return {};
 }
 
-// mqadmin's options of an alias, in the order of the arguments that they stand for.
-struct AliasArguments {
-  std::deque<std::string> values;  // CLI11 keeps references
-  std::string without_meaning;
-
-  void bind(CLI::App& app, std::string_view names) {
-    while (!names.empty()) {
-      auto end = names.find(' ');
-      const std::string_view name = names.substr(0, end);
-      if (name.starts_with('!'))
-        app.add_option(std::string(name.substr(1)), without_meaning);
-      else
-        app.add_option(std::string(name), values.emplace_back());
-      names = end == std::string_view::npos ? std::string_view() : names.substr(end + 1);
-    }
-  }
-  void put_before(std::vector<std::string>* args) {
-    auto last = std::find_if(values.rbegin(), values.rend(), [](const auto& v) { return !v.empty(); });
-    args->insert(args->begin(), values.begin(), last.base());
-  }
-};
-
-Outcome<Invocation> parse_verb(const Found& found, std::vector<std::string> rest) {
-  Invocation out{found.verb, {}, {}};
+Outcome<Invocation> parse_verb(const Verb& verb, std::vector<std::string> rest,
+                               std::vector<std::string> arguments) {
+  Invocation out{&verb, {}, {}};
   CLI::App app;
   app.set_help_flag();
   app.allow_windows_style_options(false);
   bool help = false;
   app.add_flag("-h,--help", help);
-  for (const OptionSpec* o : options_of(*found.verb)) bind(app, *o, out.options);
-  AliasArguments alias;
-  if (found.alias != nullptr) {
-    alias.bind(app, found.alias->arguments);
-    out.options.upsert = std::string_view(found.alias->name) == "updateTopic";
-  }
+  for (const OptionSpec* o : options_of(verb)) bind(app, *o, out.options);
   app.add_option("args", out.options.args);
   try {
     std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
     app.parse(std::move(rest));
   } catch (const CLI::ParseError& e) {
     if (!help)
-      return fail(Exit::usage, fmt::format("{}: {} (see \"rmqctl help {}\")", found.verb->words, reason_of(e),
-                                           found.verb->words));
+      return fail(Exit::usage,
+                  fmt::format("{}: {} (see \"rmqctl help {}\")", verb.words, reason_of(e), verb.words));
   }
   if (help) {
-    out.text = help_of(*found.verb);
+    out.text = help_of(verb);
     return out;
   }
-  alias.put_before(&out.options.args);
-  TRY(check_arguments(*found.verb, out.options));
+  out.options.args.insert(out.options.args.begin(), arguments.begin(), arguments.end());
+  TRY(check_arguments(verb, out.options));
   return out;
+}
+
+// One of its options says which of several verbs it is, and says none of them.
+std::unexpected<Failure> no_such_choice(const MqadminCommand& command) {
+  std::string option, choices;
+  for (const MqadminOption& o : options_of(command))
+    if (o.target == "$") option = o.names[0];
+  for (const Verb& v : verb_table())
+    if (std::string_view words = v.words; words.starts_with(std::string(command.verb) + " "))
+      choices += (choices.empty() ? "" : ", ") + std::string(words.substr(words.rfind(' ') + 1));
+  return fail(Exit::usage, fmt::format("{}: {} must be one of {}", command.name, option, choices));
+}
+
+Outcome<Invocation> parse_mqadmin(const MqadminCommand& command, const std::vector<std::string>& args) {
+  TRY_VAR(t, translate(command, args));
+  if (std::find(t.options.begin(), t.options.end(), "--help") != t.options.end())
+    return Invocation{nullptr, {}, help_of_mqadmin(command)};
+  const Verb* verb = find_verb(t.words);
+  if (!verb) return no_such_choice(command);
+  return parse_verb(*verb, std::move(t.options), std::move(t.arguments));
 }
 
 Outcome<Invocation> parse_help(const std::vector<std::string>& words) {
@@ -208,6 +202,8 @@ Outcome<Invocation> parse_help(const std::vector<std::string>& words) {
   std::string all = fmt::format("{}", fmt::join(words, " "));
   if (const Verb* v = find_verb(all)) out.text = help_of(*v);
   std::string family = help_of_family(all);
+  const MqadminCommand* command = find_mqadmin_command(all);
+  if (out.text.empty() && command) out.text = help_of_mqadmin(*command);
   if (out.text.empty()) out.text = family;
   if (out.text.empty())
     return fail(Exit::usage, fmt::format("there is no verb \"{}\"; \"rmqctl help\" lists them", all));
@@ -231,8 +227,7 @@ std::vector<const OptionSpec*> own_options(const Verb& verb) {
 const Verb* find_verb(std::string_view words) {
   for (const Verb& v : verb_table())
     if (words == v.words) return &v;
-  const MqadminName* alias = find_mqadmin_name(words);
-  return alias == nullptr ? nullptr : alias->verb;
+  return nullptr;
 }
 
 Outcome<Invocation> parse_command_line(std::vector<std::string> args) {
@@ -252,7 +247,7 @@ Outcome<Invocation> parse_command_line(std::vector<std::string> args) {
     return parse_help(words);
   }
   Found found = find_in(args, at);
-  if (!found.verb) {
+  if (!found.verb && !found.command) {
     std::string family = help_of_family(args[at[0]]);
     bool help =
         std::any_of(args.begin(), args.end(), [](const auto& a) { return a == "--help" || a == "-h"; });
@@ -265,7 +260,7 @@ Outcome<Invocation> parse_command_line(std::vector<std::string> args) {
     if (std::find(at.begin(), at.begin() + static_cast<long>(found.words), i) ==
         at.begin() + static_cast<long>(found.words))
       rest.push_back(std::move(args[i]));
-  return parse_verb(found, std::move(rest));
+  return found.command ? parse_mqadmin(*found.command, rest) : parse_verb(*found.verb, std::move(rest), {});
 }
 
 Outcome<Invocation> parse_mqadmin_line(std::vector<std::string> args) {
@@ -276,18 +271,16 @@ Outcome<Invocation> parse_mqadmin_line(std::vector<std::string> args) {
     out.text = help_of_mqadmin();
     return out;
   }
-  const MqadminName* name = find_mqadmin_name(args[0]);
-  if (name == nullptr)
+  const MqadminCommand* command = find_mqadmin_command(args[0]);
+  if (command == nullptr)
     return fail(Exit::usage,
-                fmt::format("there is no \"{}\" here; \"mqadmin\" alone lists what there is, and "
-                            "Apache's mqadmin works with rmqd too",
-                            args[0]));
+                fmt::format("mqadmin has no command \"{}\"; \"mqadmin\" alone lists them", args[0]));
   if (help) {
-    out.text = help_of(*name->verb);
+    out.text = help_of_mqadmin(*command);
     return out;
   }
   args.erase(args.begin());
-  TRY_VAR(parsed, parse_verb({name->verb, name, 1}, std::move(args)));
+  TRY_VAR(parsed, parse_mqadmin(*command, args));
   out = std::move(parsed);
   out.options.yes = true;
   return out;

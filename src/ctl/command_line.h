@@ -9,6 +9,8 @@
 
 namespace rmq::ctl {
 
+struct MqadminCommand;
+
 struct Invocation {
   const Verb* verb = nullptr;
   Options options;
@@ -24,6 +26,7 @@ Outcome<Invocation> parse_mqadmin_line(std::vector<std::string> args);
 
 std::string help_overview();
 std::string help_of_mqadmin();
+std::string help_of_mqadmin(const MqadminCommand& command);
 std::string help_of(const Verb& verb);
 // For "rmqctl help topic": the verbs that begin with these words, empty when there is none.
 std::string help_of_family(std::string_view words);

@@ -27,6 +27,16 @@ Outcome<int64_t> Context::duration_ms(std::string_view text, const char* option,
   return *ms;
 }
 
+Outcome<int64_t> Context::moment_ms(std::string_view text, const char* option, int64_t otherwise) {
+  if (text.empty()) return otherwise;
+  auto at = parse_time_ms(text, now_ms());
+  if (!at)
+    return fail(
+        Exit::usage,
+        fmt::format("{} {}: not a time (\"2026-11-30 04:05\", \"10m ago\", @MILLISECONDS)", option, text));
+  return *at;
+}
+
 int64_t Context::timeout_ms() {
   return parse_duration_ms(options_.timeout).value_or(default_timeout_ms);
 }

@@ -69,6 +69,8 @@ class Context {
 
   // A duration that the command line gave for `option`, or `otherwise` when it gave none.
   Outcome<int64_t> duration_ms(std::string_view text, const char* option, int64_t otherwise);
+  // A moment, likewise: milliseconds since 1970.
+  static Outcome<int64_t> moment_ms(std::string_view text, const char* option, int64_t otherwise);
 
  private:
   const Verb& verb_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ctl/command_line.h"
+#include "ctl/mqadmin.h"
 #include "ctl/print.h"
 
 namespace rmq::ctl {
@@ -124,12 +125,47 @@ std::string help_of_mqadmin() {
       "mqadmin COMMAND [OPTION...]\n"
       "Commands of Apache RocketMQ's mqadmin, done by rmqctl: the same names and options, rmqctl's "
       "output.\n\n";
-  for (const MqadminName& m : mqadmin_names()) {
-    std::string options = m.arguments;
-    std::erase(options, '!');
-    out += fmt::format("  {:<38}{}\n", fmt::format("{} {}", m.name, options), m.verb->summary);
+  std::string others;
+  for (const MqadminCommand& m : mqadmin_commands()) {
+    if (*m.refusal) {
+      others += (others.empty() ? "" : ", ") + std::string(m.name);
+      continue;
+    }
+    const std::string_view verb = m.verb;
+    out += fmt::format("  {:<26}rmqctl {}\n", m.name, verb.substr(0, verb.find(" --")));
   }
+  out += "\nNot done; each says why when it is called:\n" + wrapped(others, 2);
   return out + "\n\"mqadmin help COMMAND\" tells more about one.\n";
+}
+
+// What an option of mqadmin's is here, in words.
+static std::string meaning_of(std::string_view target) {
+  if (target.empty() || target == "+") return "taken, without a meaning here";
+  if (target == "$") return "the last word";
+  if (target == "*" || target == "+*") return "not done";
+  if (target == "?*") return "not done when true";
+  const char kind = target[0];
+  const std::string_view here = target.substr(std::min(target.find_first_not_of("@?!~+sm"), target.size()));
+  if (here[0] >= '1' && here[0] <= '9') return fmt::format("plain argument {}", here[0]);
+  return fmt::format("{}{}", here,
+                     kind == '?'   ? " when true"
+                     : kind == '!' ? " when false"
+                     : kind == '~' ? " unless true"
+                                   : "");
+}
+
+std::string help_of_mqadmin(const MqadminCommand& command) {
+  if (*command.refusal) return fmt::format("{} is not done.\n{}", command.name, wrapped(command.refusal, 0));
+  std::string_view words = command.verb;
+  words = words.substr(0, words.find(" --"));
+  std::string out =
+      fmt::format("mqadmin {} is \"rmqctl {}\", with mqadmin's options:\n", command.name, command.verb);
+  for (const MqadminOption& o : options_of(command)) {
+    const std::string names = fmt::format("{}{}", fmt::join(o.names, ", "), o.takes_value ? " VALUE" : "");
+    out += fmt::format("  {:<44}{}\n", names, meaning_of(o.target));
+  }
+  const Verb* verb = find_verb(words);
+  return out + "\n" + (verb ? help_of(*verb) : help_of_family(words));
 }
 
 std::string help_of(const Verb& v) {
@@ -144,11 +180,9 @@ std::string help_of(const Verb& v) {
     if (!own) rest.push_back(&o);
   }
   out += "For every verb:\n" + option_lines(rest);
-  for (const MqadminName& m : mqadmin_names()) {
-    std::string arguments = m.arguments;
-    std::erase(arguments, '!');
-    if (m.verb == &v) out += fmt::format("\nAlso as mqadmin calls it: {} {}\n", m.name, arguments);
-  }
+  if (auto names = mqadmin_names_of(v.words); !names.empty())
+    out += fmt::format("\nmqadmin calls it {}; that works too, with mqadmin's options.\n",
+                       fmt::join(names, ", "));
   return out;
 }
 
@@ -170,9 +204,8 @@ std::string man_of_verbs() {
     out += fmt::format(".SS \"{}\"\n", troff(usage_text(v)));
     out += troff(v.summary) + ".\n";
     if (*v.help) out += ".PP\n" + troff(v.help) + "\n";
-    for (const MqadminName& m : mqadmin_names())
-      if (m.verb == &v)
-        out += fmt::format(".PP\nmqadmin calls it \\fB{}\\fR; that name works too.\n", troff(m.name));
+    for (std::string_view name : mqadmin_names_of(v.words))
+      out += fmt::format(".PP\nmqadmin calls it \\fB{}\\fR; that name works too.\n", troff(name));
     for (const OptionSpec* o : own_options(v)) out += man_option(*o);
   }
   out += ".SS \"Options of every verb\"\n";

@@ -69,6 +69,8 @@ Exit run_program(std::vector<std::string> args, std::string_view program) {
   Options& o = invocation->options;
   const char* from_environment = getenv("NAMESRV_ADDR");
   if (o.namesrv.empty() && from_environment) o.namesrv = from_environment;
+  // An interval alone says enough.
+  o.watch = o.watch || (invocation->verb->lists && !o.interval.empty());
   return o.watch ? watch(program, *invocation) : run_once(program, *invocation);
 }
 

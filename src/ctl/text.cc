@@ -230,6 +230,12 @@ std::optional<int64_t> parse_time_ms(std::string_view text, int64_t now_ms) {
   return now_ms - *back;
 }
 
+Outcome<int64_t> parse_number(std::string_view text, std::string_view what, int64_t max) {
+  auto n = whole_number<int64_t>(text);
+  if (!n || *n < 0 || *n > max) return fail(Exit::usage, fmt::format("\"{}\" is not {}", text, what));
+  return *n;
+}
+
 std::optional<Position> parse_position(std::string_view text, int64_t now_ms) {
   using Kind = Position::Kind;
   text = trimmed(text);

@@ -31,6 +31,9 @@ std::optional<int64_t> parse_duration_ms(std::string_view text);
 // "@1700000000000" (ms since 1970); "10m ago", "10m" (that long before now); "now". Milliseconds since 1970.
 std::optional<int64_t> parse_time_ms(std::string_view text, int64_t now_ms);
 
+// A plain argument that is a number from 0 to `max`: "4711" is not `what`.
+Outcome<int64_t> parse_number(std::string_view text, std::string_view what, int64_t max = INT64_MAX);
+
 // Where to begin to read a queue.
 struct Position {
   enum class Kind : uint8_t { earliest, latest, offset, time } kind = Kind::earliest;

@@ -1,6 +1,5 @@
 // The table that rmqctl is: each verb with its words, arguments, options, function and help. Dispatch, help
-// texts, completion words and the man page come from it. mqadmin's name of a verb works as an alias, with
-// mqadmin's options for what is a plain argument here.
+// texts, completion words and the man page come from it. What mqadmin calls a verb: mqadmin.h.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +30,14 @@ struct Options {
   std::string broker, cluster, topic, group;
   bool yes = false, all = false;
   // Topics and groups.
-  std::optional<int64_t> queues, read_queues, write_queues, retry_max;
+  std::optional<int64_t> queues, read_queues, write_queues, retry_max, retry_queues, broker_id,
+      slow_broker_id;
   std::string perm, order;
   std::vector<std::string> attributes;
-  bool upsert = false;  // set by the alias updateTopic: create or update
-  bool keep_offsets = false, no_broadcast = false, disabled = false;
+  bool upsert = false;  // create or update
+  bool keep_offsets = false, no_broadcast = false, disabled = false, no_from_min = false, no_notify = false;
+  std::string retry_policy;
+  bool groups = false, topics_only = false;
   std::vector<std::string> skip_groups;
   std::string settle;
   // Sending.
@@ -46,7 +48,13 @@ struct Options {
   // Reading.
   std::string from, to, sql, wait;  // wait: --timeout of verbs that wait for messages
   std::optional<int64_t> last;
-  bool follow = false, hex = false, body_only = false;
+  bool follow = false, hex = false, body_only = false, by_tag = false;
+  // Looking.
+  bool more = false, active = false, orderly = false;
+  std::optional<int64_t> min_lag;
+  // Export and import.
+  std::vector<std::string> only;
+  bool dry_run = false;
   // Load.
   std::optional<int64_t> connections, window, max_messages;
   std::string size, duration;
@@ -75,41 +83,32 @@ struct Verb {
   Outcome<void> (*run)(Context&);
   const char* summary;  // one line
   const char* help;     // paragraphs
-  // mqadmin's name of it, and which of mqadmin's options stand for the plain arguments, in order.
-  const char* mqadmin = "";
-  const char* mqadmin_arguments = "";
-  bool lists = false;  // shows a state, so that it can be shown again and again (--watch)
+  bool lists = false;   // shows a state, so that it can be shown again and again (--watch)
 };
-
-// What mqadmin calls a verb. `arguments` are mqadmin's options that stand for the plain arguments, in order;
-// one behind "!" takes a value that means nothing here.
-struct MqadminName {
-  const char* name = "";
-  const Verb* verb = nullptr;
-  const char* arguments = "";
-};
-// All of them, sorted as the verbs are; some verbs have several.
-std::span<const MqadminName> mqadmin_names();
-// In any case of letters. Null when there is none.
-const MqadminName* find_mqadmin_name(std::string_view name);
 
 std::span<const Verb> verb_table();
 std::span<const OptionSpec> global_options();
 // Those of the verb itself, and what verbs that list have besides.
 std::vector<const OptionSpec*> own_options(const Verb& verb);
-// By words, or by mqadmin's name. Null when there is none.
+// By words. Null when there is none.
 const Verb* find_verb(std::string_view words);
 
 // The families, each in its file; verb_table() puts them together.
 std::span<const Verb> cluster_verbs();
+std::span<const Verb> export_verbs();
 std::span<const Verb> broker_verbs();
+std::span<const Verb> broker_lag_verbs();
 std::span<const Verb> topic_verbs();
+std::span<const Verb> topic_order_verbs();
+std::span<const Verb> topic_stats_verbs();
+std::span<const Verb> latency_verbs();
 std::span<const Verb> group_verbs();
 std::span<const Verb> producer_verbs();
 std::span<const Verb> namesrv_verbs();
 std::span<const Verb> send_verbs();
 std::span<const Verb> consume_verbs();
 std::span<const Verb> message_verbs();
+std::span<const Verb> message_trace_verbs();
 std::span<const Verb> transaction_verbs();
 std::span<const Verb> timer_verbs();
 std::span<const Verb> dlq_verbs();

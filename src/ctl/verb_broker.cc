@@ -16,17 +16,12 @@ namespace {
 
 Outcome<std::vector<KeyValue>> runtime_of(Context& c, const BrokerNode& b) {
   TRY_VAR(channel, c.broker_at(b.address, b.name));
-  TRY_VAR(reply, channel->ask<proto::GetBrokerRuntimeInfo>({}));
-  TRY_VAR(body, parse_body<proto::KVTable>(*channel, reply, "GET_BROKER_RUNTIME_INFO"));
-  std::vector<KeyValue> out;
-  for (auto& [key, value] : body.table) out.push_back({key, value});
-  return out;
+  return runtime_values_at(*channel);
 }
 
 Outcome<std::vector<KeyValue>> config_of(Context& c, const BrokerNode& b) {
   TRY_VAR(channel, c.broker_at(b.address, b.name));
-  TRY_VAR(reply, channel->ask<proto::GetBrokerConfig>({}));
-  return parse_properties(reply.body());
+  return config_values_at(*channel);
 }
 
 using Getter = Outcome<std::vector<KeyValue>> (*)(Context&, const BrokerNode&);
@@ -134,28 +129,25 @@ constexpr const char* which_broker =
 
 constexpr Verb verbs[] = {
     {"broker status", "[KEY...]", 0, 1000, broker_options, status, "show a broker's runtime values",
-     which_broker, "brokerStatus", "", true},
+     which_broker, true},
     {"broker config", "[KEY...]", 0, 1000, broker_options, config, "show a broker's configuration",
-     which_broker, "getBrokerConfig", "", true},
-    {"broker config get", "[KEY...]", 0, 1000, broker_options, config, "the same", "", "", "", true},
+     which_broker, true},
+    {"broker config get", "[KEY...]", 0, 1000, broker_options, config, "the same", "", true},
     {"broker config set", "KEY VALUE", 2, 2, broker_options, config_set,
      "change a configuration value of a running broker",
      "The broker keeps it in its configuration. A value that the broker did not take is an error, although "
      "the "
-     "protocol reports success then.",
-     "updateBrokerConfig", "-k -v"},
+     "protocol reports success then."},
     {"broker delete-expired", "", 0, 0, clean_options, ask_to_clean<proto::DeleteExpiredCommitlog>,
      "delete old CommitLog files now",
      "Files whose messages are all older than fileReservedTime are deleted at any hour, not only at those of "
-     "deleteWhen. The broker begins at once and goes on in the background.",
-     "deleteExpiredCommitLog", ""},
+     "deleteWhen. The broker begins at once and goes on in the background."},
     {"broker clean-queues", "", 0, 0, clean_options, ask_to_clean<proto::CleanExpiredConsumequeue>,
      "take away queues of which no message is left",
      "What is sent to such a queue afterwards has offsets from 0 on; groups that consumed it are set back to "
-     "0.",
-     "cleanExpiredCQ", ""},
+     "0."},
     {"broker clean-topics", "", 0, 0, clean_options, ask_to_clean<proto::CleanUnusedTopic>,
-     "take away the queues of topics that do not exist any more", which_broker, "cleanUnusedTopic", ""},
+     "take away the queues of topics that do not exist any more", which_broker},
 };
 
 }  // namespace

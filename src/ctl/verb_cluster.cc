@@ -29,12 +29,13 @@ Cell real_or_none(const Values& values, std::string_view key) {
   return v ? Cell::real(*v) : Cell::none();
 }
 
-Cell today(const Values& values, std::string_view now, std::string_view morning) {
+// What was counted between two readings of a counter.
+Cell between(const Values& values, std::string_view now, std::string_view morning) {
   auto a = first_number(values, now), b = first_number(values, morning);
   return a && b ? Cell::integer(static_cast<int64_t>(*a - *b)) : Cell::none();
 }
 
-std::vector<Cell> row_of(const BrokerNode& b, const Values& values) {
+std::vector<Cell> row_of(const BrokerNode& b, const Values& values, bool more) {
   auto text = [&](std::string_view key) {
     auto it = values.find(key);
     return it == values.end() ? Cell::none() : Cell::text(it->second);
@@ -43,17 +44,22 @@ std::vector<Cell> row_of(const BrokerNode& b, const Values& values) {
   if (out_tps.kind == Cell::Kind::none) out_tps = real_or_none(values, "getTransferedTps");
   auto disk = first_number(values, "commitLogDiskRatio");
   auto boot = first_number(values, "bootTimestamp");
-  return {Cell::text(b.cluster),
-          Cell::text(b.name),
-          Cell::integer(b.id),
-          Cell::text(b.address),
-          text("brokerVersionDesc"),
-          real_or_none(values, "putTps"),
-          out_tps,
-          today(values, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
-          today(values, "msgGetTotalTodayNow", "msgGetTotalTodayMorning"),
-          disk ? Cell::integer(static_cast<int64_t>(*disk * 100)) : Cell::none(),
-          boot ? Cell::moment(static_cast<int64_t>(*boot)) : Cell::none()};
+  std::vector<Cell> row = {Cell::text(b.cluster),
+                           Cell::text(b.name),
+                           Cell::integer(b.id),
+                           Cell::text(b.address),
+                           text("brokerVersionDesc"),
+                           real_or_none(values, "putTps"),
+                           out_tps,
+                           between(values, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
+                           between(values, "msgGetTotalTodayNow", "msgGetTotalTodayMorning"),
+                           disk ? Cell::integer(static_cast<int64_t>(*disk * 100)) : Cell::none(),
+                           boot ? Cell::moment(static_cast<int64_t>(*boot)) : Cell::none()};
+  if (more) {
+    row.push_back(between(values, "msgPutTotalTodayMorning", "msgPutTotalYesterdayMorning"));
+    row.push_back(between(values, "msgGetTotalTodayMorning", "msgGetTotalYesterdayMorning"));
+  }
+  return row;
 }
 
 Outcome<Values> runtime_of(Context& c, const BrokerNode& b) {
@@ -66,22 +72,19 @@ Outcome<Values> runtime_of(Context& c, const BrokerNode& b) {
 // A broker that does not answer is shown all the same, and the exit code tells of it.
 Outcome<void> cluster(Context& c) {
   TRY_VAR(brokers, c.brokers());
-  Table t({{"CLUSTER", "cluster"},
-           {"BROKER", "brokerName"},
-           {"ID", "brokerId"},
-           {"ADDRESS", "brokerAddr"},
-           {"VERSION", "version"},
-           {"IN/s", "inTps"},
-           {"OUT/s", "outTps"},
-           {"IN TODAY", "inToday"},
-           {"OUT TODAY", "outToday"},
-           {"DISK %", "diskPercent"},
-           {"SINCE", "bootTimestamp"}});
+  std::vector<Table::Column> columns = {
+      {"CLUSTER", "cluster"},    {"BROKER", "brokerName"},  {"ID", "brokerId"},
+      {"ADDRESS", "brokerAddr"}, {"VERSION", "version"},    {"IN/s", "inTps"},
+      {"OUT/s", "outTps"},       {"IN TODAY", "inToday"},   {"OUT TODAY", "outToday"},
+      {"DISK %", "diskPercent"}, {"SINCE", "bootTimestamp"}};
+  if (c.options().more)
+    columns.insert(columns.end(), {{"IN YESTERDAY", "inYesterday"}, {"OUT YESTERDAY", "outYesterday"}});
+  Table t(std::move(columns));
   std::optional<Failure> first_failure;
   for (const BrokerNode& b : brokers) {
     auto values = runtime_of(c, b);
     if (!values && !first_failure) first_failure = values.error();
-    t.add(row_of(b, values ? *values : Values{}));
+    t.add(row_of(b, values ? *values : Values{}, c.options().more));
   }
   c.print_table(t);
   if (first_failure) return std::unexpected(*first_failure);
@@ -91,6 +94,7 @@ Outcome<void> cluster(Context& c) {
 
 constexpr OptionSpec cluster_options[] = {
     {"-c,--cluster", "NAME", &Options::cluster, "only this cluster"},
+    {"-m,--more", nullptr, &Options::more, "with the counts of yesterday"},
 };
 
 constexpr Verb verbs[] = {
@@ -98,8 +102,8 @@ constexpr Verb verbs[] = {
      "Asks the name server for its brokers and each broker for its state. IN/s and OUT/s are messages a "
      "second "
      "over the last ten seconds.",
-     "clusterList", "", true},
-    {"cluster list", "", 0, 0, cluster_options, cluster, "the same", "", "", "", true},
+     true},
+    {"cluster list", "", 0, 0, cluster_options, cluster, "the same", "", true},
 };
 
 }  // namespace

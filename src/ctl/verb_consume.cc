@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <map>
 
 #include "ctl/context.h"
 #include "ctl/topic_reader.h"
@@ -48,6 +49,8 @@ Outcome<ReadPlan> plan_of(Context& c) {
   if (o.last && plan.from) return fail(Exit::usage, "consume: --last and --from exclude each other");
   if (!o.sql.empty() && !o.tag.empty())
     return fail(Exit::usage, "consume: --tag and --sql exclude each other");
+  if (!o.to.empty() && (!o.group.empty() || o.follow || !o.wait.empty()))
+    return fail(Exit::usage, "consume: --to is for what is there, without --group, --follow and --timeout");
   plan.last = o.last.value_or(0);
   plan.broker = o.broker;
   plan.queue = o.queue;
@@ -110,9 +113,21 @@ class Committer {
   std::vector<int64_t> committed_;
 };
 
-void print_message(Context& c, const Message& m) {
+// With --by-tag they are counted instead.
+using TagCounts = std::map<std::string, int64_t, std::less<>>;
+
+void print_tag_counts(Context& c, const TagCounts& counts) {
+  Table t({{"TAG", "tag"}, {"MESSAGES", "messages"}});
+  for (const auto& [tag, count] : counts)
+    t.add({tag.empty() ? Cell::none() : Cell::text(tag), Cell::integer(count)});
+  c.print_table(t);
+}
+
+void print_message(Context& c, const Message& m, TagCounts* tags) {
   const Options& o = c.options();
-  if (o.json) {
+  if (o.by_tag) {
+    ++(*tags)[std::string(m.property(proto::prop::TAGS))];
+  } else if (o.json) {
     c.print(message_json_line(m));
   } else if (o.body_only) {
     c.print(m.body + "\n");
@@ -122,7 +137,7 @@ void print_message(Context& c, const Message& m) {
 }
 
 // With --last: reads to the ends and prints what came last.
-Outcome<int64_t> print_last(Context& c, TopicReader& reader) {
+Outcome<int64_t> print_last(Context& c, TopicReader& reader, TagCounts* tags) {
   auto last = static_cast<size_t>(*c.options().last);
   std::deque<TopicReader::Item> kept;
   for (;;) {
@@ -131,20 +146,29 @@ Outcome<int64_t> print_last(Context& c, TopicReader& reader) {
     kept.push_back(std::move(*item));
     if (kept.size() > last) kept.pop_front();
   }
-  for (const auto& item : kept) print_message(c, item.message);
+  for (const auto& item : kept) print_message(c, item.message, tags);
   return static_cast<int64_t>(kept.size());
 }
 
-Outcome<int64_t> print_messages(Context& c, TopicReader& reader, Committer& committer, int64_t wait_ms,
-                                int64_t count) {
+// How many, how long to wait for one, and where to stop.
+struct Limits {
+  int64_t count = INT64_MAX, wait_ms = 0, end_ms = INT64_MAX;
+};
+
+Outcome<int64_t> print_messages(Context& c, TopicReader& reader, Committer& committer, const Limits& limits,
+                                TagCounts* tags) {
   int64_t printed = 0, uncommitted = 0;
-  auto deadline = [&] { return wait_ms ? std::optional(Deadline::after_ms(wait_ms)) : std::nullopt; };
+  auto deadline = [&] {
+    return limits.wait_ms ? std::optional(Deadline::after_ms(limits.wait_ms)) : std::nullopt;
+  };
   auto until = deadline();
-  while (printed < count && !stop_asked()) {
+  while (printed < limits.count && !stop_asked()) {
     bool idle = uncommitted > 0;
     TRY_VAR(item, reader.next(idle ? std::optional(Deadline{0}) : until));
+    // They come by store time.
+    if (item && item->message.record.store_timestamp_ms > limits.end_ms) break;
     if (item) {
-      print_message(c, item->message);
+      print_message(c, item->message, tags);
       printed++;
       until = deadline();
       if (++uncommitted < commit_every) continue;
@@ -161,20 +185,27 @@ Outcome<int64_t> print_messages(Context& c, TopicReader& reader, Committer& comm
 Outcome<void> consume(Context& c) {
   const Options& o = c.options();
   TRY_VAR(plan, plan_of(c));
+  Limits limits{.count = o.count.value_or(INT64_MAX)};
   TRY_VAR(wait_ms, c.duration_ms(o.wait, "--timeout", 0));
+  TRY_VAR(end_ms, Context::moment_ms(o.to, "--to", INT64_MAX));
+  limits.wait_ms = wait_ms;
+  limits.end_ms = end_ms;
+  TagCounts tags;
   TRY_VAR(reader, TopicReader::open(c, plan));
   if (!o.group.empty()) TRY(check_group_is_idle(c, reader, o.group));
   watch_for_stop();
   Committer committer(c, reader);
   bool follow = o.follow || wait_ms > 0;
   if (o.last) {
-    TRY(print_last(c, reader));
+    TRY(print_last(c, reader, &tags));
     TRY(committer.commit());
     c.flush();
+    if (!follow && o.by_tag) print_tag_counts(c, tags);
     if (!follow) return {};
     reader.follow();
   }
-  TRY_VAR(printed, print_messages(c, reader, committer, wait_ms, o.count.value_or(INT64_MAX)));
+  TRY_VAR(printed, print_messages(c, reader, committer, limits, &tags));
+  if (o.by_tag) print_tag_counts(c, tags);
   if (o.count && wait_ms > 0 && printed < *o.count && !stop_asked())
     return fail(Exit::refused,
                 fmt::format("only {} of {} messages came within {}", printed, *o.count, o.wait));
@@ -186,6 +217,7 @@ constexpr OptionSpec consume_options[] = {
     {"--from", "POSITION", &Options::from,
      "begin at earliest (default), latest, a queue offset, or a time: \"2026-11-30 04:05\", \"10m ago\", "
      "@MILLISECONDS"},
+    {"--to", "TIME", &Options::to, "end with what was stored until then"},
     {"--last", "N", &Options::last, "begin with the last N messages of the topic", 1, 1'000'000},
     {"--count", "N", &Options::count, "end after N messages", 1, INT64_MAX},
     {"--timeout", "DURATION", &Options::wait,
@@ -197,6 +229,7 @@ constexpr OptionSpec consume_options[] = {
     {"-q,--queue", "N", &Options::queue, "only queue N of each broker", 0, 65535},
     {"-b,--broker", "NAME", &Options::broker, "only the queues of this broker"},
     {"--body", nullptr, &Options::body_only, "print bodies only, each with a newline behind"},
+    {"--by-tag", nullptr, &Options::by_tag, "do not print messages, but how many have which tag"},
     {"-y,--yes", nullptr, &Options::yes, "with --group: also when the group has members online"},
 };
 
@@ -208,8 +241,7 @@ constexpr Verb verbs[] = {
      "joined: "
      "all queues are read, and the group's retry topic is not. A line is broker/queue @offset, store time, "
      "[tag] "
-     "and body; a body that is not text is shown as hex. With --json one object a line.",
-     "consumeMessage", "-t"},
+     "and body; a body that is not text is shown as hex. With --json one object a line."},
 };
 
 }  // namespace

@@ -351,7 +351,7 @@ constexpr Verb verbs[] = {
      "A message that a group failed to consume retryMaxTimes times (16) goes to the topic %DLQ%GROUP and "
      "stays "
      "there until the log's retention takes it.",
-     "", "", true},
+     true},
     {"dlq show", "GROUP [ID...]", 1, 1000, show_options, show, "show dead letters of a consumer group",
      "A line each; with IDs (message ids or offset message ids) a page each. With --json one object a line. "
      "RETRY_TOPIC is the topic that a message was sent to."},

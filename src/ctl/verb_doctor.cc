@@ -111,7 +111,8 @@ constexpr Verb verbs[] = {
      "ok: as it should be. note: worth knowing. warning: will be a problem, or is one for some clients. "
      "PROBLEM: "
      "messages are in danger or clients are not served. The exit code is 0 when there is neither warning nor "
-     "problem, 1 when there is, 69 when nothing could be reached."},
+     "problem, 1 when there is, 69 when nothing could be reached.",
+     true},
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "ctl/context.h"
 #include "ctl/group_members.h"
 #include "ctl/group_offsets.h"
+#include "ctl/lists.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
 #include "proto/fastjson.h"
@@ -47,25 +47,6 @@ Outcome<void> add_lag(Channel& broker, std::string_view group, const std::string
   return {};
 }
 
-// Brokers make these for themselves.
-bool is_hidden(std::string_view group) {
-  static constexpr std::array builtin = {
-      proto::names::TOOLS_CONSUMER,        proto::names::FILTERSRV_CONSUMER,
-      proto::names::SELF_TEST_C_GROUP,     std::string_view("CID_ONS-HTTP-PROXY"),
-      std::string_view("CID_ONSAPI_PULL"), std::string_view("CID_ONSAPI_PERMISSION"),
-      std::string_view("CID_ONSAPI_OWNER")};
-  return proto::is_system_group(group) || std::find(builtin.begin(), builtin.end(), group) != builtin.end();
-}
-
-Outcome<std::set<std::string>> groups_at(Channel& broker) {
-  TRY_VAR(reply, broker.ask<proto::GetAllSubscriptiongroupConfig>({}));
-  TRY_VAR(body,
-          parse_body<proto::SubscriptionGroupWrapper>(broker, reply, "GET_ALL_SUBSCRIPTIONGROUP_CONFIG"));
-  std::set<std::string> out;
-  for (const auto& [name, config] : body.subscription_group_table) out.insert(name);
-  return out;
-}
-
 Outcome<std::vector<Channel*>> masters(Context& c) {
   TRY_VAR(brokers, c.target_brokers());
   std::vector<Channel*> out;
@@ -100,7 +81,7 @@ Outcome<void> list(Context& c) {
   std::set<std::string> groups;
   for (Channel* b : brokers) {
     TRY_VAR(some, groups_at(*b));
-    groups.merge(some);
+    for (const auto& [name, config] : some) groups.insert(name);
   }
   Table t({{"GROUP", "group"},
            {"MEMBERS", "members"},
@@ -109,7 +90,7 @@ Outcome<void> list(Context& c) {
            {"TPS", "consumeTps"},
            {"LAG", "diffTotal"}});
   for (const std::string& group : groups) {
-    if (!c.options().all && is_hidden(group)) continue;
+    if (!c.options().all && is_group_of_brokers(group)) continue;
     TRY_VAR(row, row_of(brokers, group));
     t.add(std::move(row));
   }
@@ -178,15 +159,46 @@ Outcome<void> members(Context& c) {
   return {};
 }
 
-Outcome<void> create(Context& c) {
-  const Options& o = c.options();
+// The retry policy comes as the JSON that brokers keep it in.
+Outcome<proto::SubscriptionGroupConfig> config_of(const Options& o) {
   proto::SubscriptionGroupConfig config;
-  config.group_name = c.arg(0);
+  if (!o.retry_policy.empty()) {
+    auto parsed =
+        proto::SubscriptionGroupConfig::parse(fmt::format("{{\"groupRetryPolicy\":{}}}", o.retry_policy));
+    if (!parsed)
+      return fail(Exit::usage,
+                  fmt::format("--retry-policy {}: {}", o.retry_policy, rmq::to_string(parsed.error())));
+    config = std::move(*parsed);
+  }
+  config.group_name = o.args[0];
   if (auto wrong = proto::invalid_group_remark(config.group_name)) return fail(Exit::usage, *wrong);
   config.consume_enable = !o.disabled;
   config.consume_broadcast_enable = !o.no_broadcast;
+  config.consume_from_min_enable = !o.no_from_min;
   config.consume_message_orderly = o.order == "true";
+  config.notify_consumer_ids_changed_enable = !o.no_notify;
   if (o.retry_max) config.retry_max_times = static_cast<int32_t>(*o.retry_max);
+  if (o.retry_queues) config.retry_queue_nums = static_cast<int32_t>(*o.retry_queues);
+  config.broker_id = o.broker_id.value_or(config.broker_id);
+  config.which_broker_when_consume_slowly =
+      o.slow_broker_id.value_or(config.which_broker_when_consume_slowly);
+  for (std::string_view all : o.attributes)
+    for (std::string_view a = all; !a.empty();) {
+      const std::string_view one = a.substr(0, a.find(','));
+      a.remove_prefix(std::min(a.size(), one.size() + 1));
+      const auto eq = one.find('=');
+      if (!one.starts_with('-') && eq == std::string_view::npos)
+        return fail(Exit::usage,
+                    fmt::format("--attribute {}: it must be NAME=VALUE, or -NAME to remove it", one));
+      const bool is_signed = one.starts_with('-') || one.starts_with('+');
+      const std::string name = (is_signed ? "" : "+") + std::string(one.substr(0, eq));
+      config.attributes[name] = eq == std::string_view::npos ? "" : std::string(one.substr(eq + 1));
+    }
+  return config;
+}
+
+Outcome<void> create(Context& c) {
+  TRY_VAR(config, config_of(c.options()));
   TRY_VAR(brokers, masters(c));
   Table t({{"BROKER", "broker"}, {"GROUP", "group"}});
   for (Channel* b : brokers) {
@@ -241,6 +253,18 @@ constexpr OptionSpec create_options[] = {
     {"-o,--order", "BOOL", &Options::order, "true: the group consumes in order"},
     {"--no-broadcast", nullptr, &Options::no_broadcast, "refuse consumers that want every message each"},
     {"--disabled", nullptr, &Options::disabled, "refuse pulls of the group for now"},
+    {"--no-from-min", nullptr, &Options::no_from_min, "set consumeFromMinEnable to false"},
+    {"--no-notify", nullptr, &Options::no_notify, "do not tell members when others come and go"},
+    {"--retry-queues", "N", &Options::retry_queues, "queues of the group's retry topic (default 1)", 1,
+     65535},
+    {"--retry-policy", "JSON", &Options::retry_policy,
+     "delays between deliveries, as brokers keep them: "
+     "{\"type\":\"CUSTOMIZED\",\"customizedRetryPolicy\":{\"next\":[1000,5000]}}"},
+    {"--attribute", "NAME=VALUE", &Options::attributes, "an attribute; -NAME removes one; repeatable"},
+    {"--broker-id", "N", &Options::broker_id, "the replica that members read from (default 0, the master)", 0,
+     INT64_MAX},
+    {"--slow-broker-id", "N", &Options::slow_broker_id,
+     "the replica that members are sent to when they are far behind (default 1)", 0, INT64_MAX},
     where_options[0],
     where_options[1],
 };
@@ -274,21 +298,20 @@ constexpr OptionSpec running_options[] = {
 constexpr OptionSpec consume_options[] = {move_options[1], where_options[0], where_options[1]};
 
 constexpr Verb verbs[] = {
-    {"group list", "", 0, 0, list_options, list, "list consumer groups, with members online and lag", "", "",
-     "", true},
+    {"group list", "", 0, 0, list_options, list, "list consumer groups, with members online and lag", "",
+     true},
     {"group lag", "[GROUP]", 0, 1, lag_options, lag, "show how far a group is behind, queue by queue",
      "LAG is what the group has not confirmed yet, IN FLIGHT what of it was pulled already. Without GROUP: "
      "the "
      "list of groups.",
-     "consumerProgress", "-g !-s", true},
+     true},
     {"group members", "GROUP", 1, 1, where_options, members, "list the consumers of a group that are online",
-     "", "consumerConnection", "-g", true},
+     "", true},
     {"group show", "GROUP", 1, 1, where_options, show_group, "show the configuration of a consumer group", "",
-     "getConsumerConfig", "-g", true},
+     true},
     {"group running", "GROUP [CLIENT]", 1, 2, running_options, show_running,
      "show what the members of a group are at: queues, caches, rates",
-     "Each member is asked, through a broker. Clients that cannot tell end it with their reason.",
-     "consumerStatus", "-g -i", true},
+     "Each member is asked, through a broker. Clients that cannot tell end it with their reason.", true},
     {"group consume", "GROUP ID [CLIENT]", 2, 3, consume_options, consume_one,
      "have a member consume one message now, and tell how that went",
      "ID is an offset message id. For a message that a group fails on: the exception comes back as REMARK. "
@@ -296,26 +319,26 @@ constexpr Verb verbs[] = {
      "offset changes. It is asked before; --yes answers. Without CLIENT: any member."},
     {"group mode", "GROUP TOPIC MODE", 3, 3, mode_options, set_group_mode,
      "let a group consume a topic by pull or by pop",
-     "MODE is pull or pop. Push consumers that ask the broker for their queues follow within seconds.",
-     "setConsumeMode", "-g -t -m"},
+     "MODE is pull or pop. Push consumers that ask the broker for their queues follow within seconds."},
     {"group create", "GROUP", 1, 1, create_options, create, "create a consumer group, or set it anew",
-     "Brokers create groups on their own when a consumer comes, unless they are configured not to.",
-     "updateSubGroup", "-g"},
+     "Brokers create groups on their own when a consumer comes, unless they are configured not to."},
+    {"group load", "FILE", 1, 1, where_options, load_groups, "create or change the groups of a JSON list",
+     "FILE holds an array of groups as \"cluster export\" and brokers write them; what a group does not say "
+     "is "
+     "the default. In one request for each broker."},
     {"group reset", "GROUP TOPIC POSITION", 3, 3, move_options, reset_group,
      "let a group go on from another place in a topic",
      "POSITION is earliest, latest, a time (\"2026-11-30 04:05\", \"10m ago\", milliseconds since 1970), or "
      "with --queue an offset. The brokers remember it: consumers that are online go on there with their next "
      "pull, within seconds, and what they commit until then does not count; others go on there when they "
-     "come. A member that is online holds it up until it is confirmed or --yes is given.",
-     "resetOffsetByTime", "-g -t -s !-f"},
+     "come. A member that is online holds it up until it is confirmed or --yes is given."},
     {"group skip", "GROUP TOPIC", 2, 2, move_options, skip_group,
-     "let a group pass over what is in a topic now", "As group reset to latest.", "skipAccumulatedMessage",
-     "-g -t !-f"},
+     "let a group pass over what is in a topic now", "As group reset to latest."},
     {"group clone", "GROUP NEW_GROUP TOPIC", 3, 3, clone_options, clone_group,
      "let a group stand where another one stands in a topic",
-     "Offsets are copied at the brokers, queue by queue.", "cloneGroupOffset", "-s -d -t !-o"},
+     "Offsets are copied at the brokers, queue by queue."},
     {"group delete", "GROUP", 1, 1, delete_options, remove, "delete a consumer group and its offsets",
-     "Asks first on a terminal; without a terminal it needs --yes.", "deleteSubGroup", "-g"},
+     "Asks first on a terminal; without a terminal it needs --yes."},
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
-// rmqctl message: one message by its id, by its unique id or by a key.
+// rmqctl message: one message by its id, by its unique id, by a key or by its place in a queue.
 
 #include <fmt/format.h>
 
 #include "ctl/context.h"
 #include "ctl/message_view.h"
+#include "ctl/queue_scan.h"
 #include "proto/fastjson.h"
 #include "proto/headers_pull.h"
 #include "proto/message_id.h"
@@ -67,6 +68,8 @@ bool has_key(const Message& m, std::string_view key, bool unique) {
 Outcome<void> look_up(Context& c, const std::string& topic, std::string_view key, bool unique,
                       std::vector<Found>* out) {
   TRY_VAR(route, c.route(topic));
+  TRY_VAR(from, Context::moment_ms(c.options().from, "--from", 0));
+  TRY_VAR(to, Context::moment_ms(c.options().to, "--to", INT64_MAX));
   for (const proto::BrokerData& b : route.broker_datas) {
     const std::string* address = main_address(b);
     if (!address) continue;
@@ -75,7 +78,8 @@ Outcome<void> look_up(Context& c, const std::string& topic, std::string_view key
     h.topic = topic;
     h.key = key;
     h.max_num = static_cast<int32_t>(c.options().count.value_or(64));
-    h.end_timestamp = INT64_MAX;
+    h.begin_timestamp = from;
+    h.end_timestamp = to;
     if (unique) h.unique_key_query = true;
     TRY_VAR(reply, channel->call<proto::QueryMessage>(h));
     if (reply.code() == proto::ResponseCode::QUERY_NOT_FOUND) continue;
@@ -106,10 +110,40 @@ Outcome<void> message(Context& c) {
   return show(c, all);
 }
 
+Outcome<BrokerNode> broker_of(Context& c, const std::string& topic, const std::string& name) {
+  if (name.find(':') != std::string::npos) return BrokerNode{"", "", name, 0};
+  TRY_VAR(route, c.route(topic));
+  for (const proto::BrokerData& b : route.broker_datas)
+    if (const std::string* address = main_address(b); address && b.broker_name == name)
+      return BrokerNode{b.cluster, name, *address, 0};
+  return fail(Exit::refused, fmt::format("broker {} does not have topic {}", name, topic));
+}
+
+Outcome<void> message_at(Context& c) {
+  TRY_VAR(broker, broker_of(c, c.arg(0), c.arg(1)));
+  TRY_VAR(queue, parse_number(c.arg(2), "the number of a queue", INT32_MAX));
+  TRY_VAR(offset, parse_number(c.arg(3), "a queue offset"));
+  TRY_VAR(scan, QueueScan::open(c, broker, c.arg(0), static_cast<int32_t>(queue), offset));
+  TRY_VAR(item, scan.next());
+  if (!item || item->message.record.queue_offset != offset)
+    return fail(
+        Exit::refused,
+        fmt::format("there is no message at offset {}; the queue ends at {}{}", offset, scan.end(),
+                    scan.begin() > offset ? fmt::format(" and begins at {}", scan.begin()) : std::string()));
+  std::vector<Message> one;
+  one.push_back(std::move(item->message));
+  return show(c, one);
+}
+
 constexpr OptionSpec message_options[] = {
     {"-t,--topic", "TOPIC", &Options::topic, "look for a unique id or a key, in this topic"},
     {"-b,--broker", "HOST:PORT", &Options::broker, "ask this broker instead of the one that the id names"},
     {"--count", "N", &Options::count, "of a key at most N messages of each broker (default 64)", 1, 10'000},
+    {"--from", "TIME", &Options::from, "of a key: only what was stored from then on"},
+    {"--to", "TIME", &Options::to, "of a key: only what was stored until then"},
+    {"--hex", nullptr, &Options::hex, "show the body as hex, also when it is text"},
+};
+constexpr OptionSpec at_options[] = {
     {"--hex", nullptr, &Options::hex, "show the body as hex, also when it is text"},
 };
 
@@ -118,8 +152,9 @@ constexpr Verb verbs[] = {
      "show a message by its id or a key, with everything in it",
      "ID is an offset message id (as send prints it; it names the broker and the place in its CommitLog), "
      "or, "
-     "with --topic, a unique id (UNIQ_KEY) or a key (KEYS).",
-     "queryMsgById", "-i"},
+     "with --topic, a unique id (UNIQ_KEY) or a key (KEYS)."},
+    {"message at", "TOPIC BROKER QUEUE OFFSET", 4, 4, at_options, message_at,
+     "show the message at an offset of a queue", "BROKER is a name, or HOST:PORT."},
 };
 
 }  // namespace

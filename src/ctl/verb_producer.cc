@@ -48,7 +48,7 @@ constexpr Verb verbs[] = {
     {"producer list", "[GROUP]", 0, 1, where_options, list, "list the producers that are connected",
      "A producer tells its group with its first message or heartbeat; one that only sends one-way is not "
      "seen.",
-     "producer", "", true},
+     true},
 };
 
 }  // namespace

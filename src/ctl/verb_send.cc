@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <span>
 
 #include "ctl/context.h"
+#include "ctl/files.h"
 #include "ctl/sender.h"
 #include "proto/batch.h"
 #include "proto/fastjson.h"
@@ -19,29 +18,6 @@
 namespace rmq::ctl {
 
 namespace {
-
-// A body in memory stays below what a frame can carry.
-constexpr size_t body_bytes_max = 16u << 20;
-
-Outcome<std::string> read_all(FILE* f, std::string_view name) {
-  std::string out;
-  char buffer[64 << 10];
-  while (size_t n = fread(buffer, 1, sizeof buffer, f)) {
-    out.append(buffer, n);
-    if (out.size() > body_bytes_max)
-      return fail(Exit::bad_input, fmt::format("{} is larger than 16 MiB, which no broker takes", name));
-  }
-  if (ferror(f)) return fail(Exit::bad_input, fmt::format("cannot read {}", name));
-  return out;
-}
-
-Outcome<std::string> read_file(const std::string& path) {
-  FILE* f = fopen(path.c_str(), "re");
-  if (!f) return fail(Exit::bad_input, fmt::format("cannot open {}: {}", path, strerror(errno)));
-  auto out = read_all(f, path);
-  fclose(f);
-  return out;
-}
 
 std::vector<std::string> split_lines(std::string_view text) {
   std::vector<std::string> out;
@@ -246,8 +222,7 @@ constexpr Verb verbs[] = {
      "and queue offset, and both its ids; with --json one object a line. FLUSH_DISK_TIMEOUT, "
      "FLUSH_SLAVE_TIMEOUT and SLAVE_NOT_AVAILABLE mean that the message is stored but not as safely as "
      "asked: "
-     "exit code 1.",
-     "sendMessage", "-t -p"},
+     "exit code 1."},
 };
 
 }  // namespace

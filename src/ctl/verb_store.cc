@@ -300,22 +300,19 @@ constexpr Verb verbs[] = {
      "files. "
      "Nothing is changed. A store that a killed broker left is judged by what its next start makes of it: "
      "notes say what that will be. Exit code 0: clean, 2: damaged, 66: it cannot be read or is a store of "
-     "another kind, 1: a broker has it open.",
-     "", ""},
+     "another kind, 1: a broker has it open."},
     {"store dump", "DIR", 1, 1, dump_options, store_dump, "show the records of a store's CommitLog, or units",
      "A line a record: physical offset, size, topic/queue @ queue offset, time stored, tags, keys, the first "
      "of the body. With --json a document a line, with everything. Exit code 2: places without a valid "
      "record "
-     "were passed over, standard error says which.",
-     "", ""},
+     "were passed over, standard error says which."},
     {"store import-config", "FILE", 1, 1, import_options, import_config,
      "turn a RocketMQ broker's properties file into rmqd.toml",
      "Every setting that rmqd has is converted. The others stand in comments, each with the reason why rmqd "
      "has "
      "no use for it. A setting without which the broker would do something else for its clients (access "
      "control, replication, RocksDB queues), or a value that rmqd does not take, is refused: the rest is "
-     "converted all the same, the exit code is 1.",
-     "", ""},
+     "converted all the same, the exit code is 1."},
 };
 
 }  // namespace

@@ -179,7 +179,7 @@ constexpr Verb verbs[] = {
      "Messages of any delay (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS), those that are due next "
      "first. "
      "The whole timer topic of the broker is read for it.",
-     "", "", true},
+     true},
     {"timer show", "ID", 1, 1, show_options, show, "show a message that is to be delivered later",
      "ID is the message id (UNIQ_KEY) or the offset message id, as \"timer list\" shows them."},
     {"timer cancel", "ID", 1, 1, cancel_options, cancel, "recall a message that is to be delivered later",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ctl/admin_calls.h"
 #include "ctl/context.h"
@@ -17,24 +18,23 @@ namespace rmq::ctl {
 
 namespace {
 
-bool is_hidden(std::string_view topic, const std::vector<std::string>& servers) {
-  return proto::is_system_topic(topic) || proto::is_retry_topic(topic) || proto::is_dlq_topic(topic) ||
-         topic.ends_with(proto::names::reply_topic_suffix) || topic.ends_with("_REPLY_TOPIC") ||
-         std::find(servers.begin(), servers.end(), topic) != servers.end();
-}
-
-// Topics that brokers make for themselves are named after cluster and broker.
-Outcome<std::vector<std::string>> server_names(Context& c) {
-  TRY_VAR(info, c.cluster_info());
-  std::vector<std::string> out;
-  for (const auto& [cluster, names] : info.cluster_addr_table) {
-    out.push_back(cluster);
-    out.insert(out.end(), names.begin(), names.end());
+// Groups that consume the topic, at any broker that has it.
+Outcome<std::vector<std::string>> groups_of(Context& c, const std::string& topic,
+                                            const proto::TopicRouteData& route) {
+  std::set<std::string> out;
+  proto::QueryTopicConsumeByWhoRequestHeader h;
+  h.topic = topic;
+  for (const BrokerNode& b : topic_holders(route, {})) {
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    TRY_VAR(reply, channel->ask<proto::QueryTopicConsumeByWho>(h));
+    TRY_VAR(body, parse_body<proto::GroupList>(*channel, reply, "QUERY_TOPIC_CONSUME_BY_WHO"));
+    out.insert(body.group_list.begin(), body.group_list.end());
   }
-  return out;
+  return std::vector<std::string>(out.begin(), out.end());
 }
 
-void add_topic_row(Table& t, const std::string& topic, const proto::TopicRouteData& route) {
+Outcome<void> add_topic_row(Context& c, Table& t, const std::string& topic,
+                            const proto::TopicRouteData& route) {
   int64_t read = 0, write = 0;
   int32_t perm = 0;
   std::vector<std::string> brokers;
@@ -45,8 +45,14 @@ void add_topic_row(Table& t, const std::string& topic, const proto::TopicRouteDa
     brokers.push_back(q.broker_name);
   }
   std::sort(brokers.begin(), brokers.end());
-  t.add({Cell::text(topic), Cell::integer(read), Cell::integer(write), Cell::text(permission_name(perm)),
-         Cell::list(std::move(brokers))});
+  std::vector<Cell> row = {Cell::text(topic), Cell::integer(read), Cell::integer(write),
+                           Cell::text(permission_name(perm)), Cell::list(std::move(brokers))};
+  if (c.options().groups) {
+    TRY_VAR(groups, groups_of(c, topic, route));
+    row.push_back(Cell::list(std::move(groups)));
+  }
+  t.add(std::move(row));
+  return {};
 }
 
 Outcome<void> list(Context& c) {
@@ -56,19 +62,21 @@ Outcome<void> list(Context& c) {
   TRY_VAR(servers, server_names(c));
   std::vector<std::string>& topics = body.topic_list;
   std::sort(topics.begin(), topics.end());
-  if (!c.options().all) std::erase_if(topics, [&](const auto& t) { return is_hidden(t, servers); });
-  Table t({{"TOPIC", "topic"},
-           {"READ", "readQueueNums"},
-           {"WRITE", "writeQueueNums"},
-           {"PERM", "perm"},
-           {"BROKERS", "brokerNames"}});
+  if (!c.options().all) std::erase_if(topics, [&](const auto& t) { return is_made_by_brokers(t, servers); });
+  std::vector<Table::Column> columns = {{"TOPIC", "topic"},
+                                        {"READ", "readQueueNums"},
+                                        {"WRITE", "writeQueueNums"},
+                                        {"PERM", "perm"},
+                                        {"BROKERS", "brokerNames"}};
+  if (c.options().groups) columns.push_back({"GROUPS", "groups"});
+  Table t(std::move(columns));
   for (const std::string& topic : topics) {
     auto route = c.route(topic);
     // Deleted since the list was made.
     if (!route && route.error().response_code == static_cast<int32_t>(proto::ResponseCode::TOPIC_NOT_EXIST))
       continue;
     if (!route) return std::unexpected(route.error());
-    add_topic_row(t, topic, *route);
+    TRY(add_topic_row(c, t, topic, *route));
   }
   c.print_table(t);
   return {};
@@ -246,6 +254,7 @@ Outcome<void> status(Context& c) {
 
 constexpr OptionSpec list_options[] = {
     {"-a,--all", nullptr, &Options::all, "also the topics of the system, of retries and of dead letters"},
+    {"--groups", nullptr, &Options::groups, "with the consumer groups of each"},
 };
 constexpr OptionSpec put_options[] = {
     {"--queues", "N", &Options::queues, "read and write queues of each broker (default 8 for a new topic)", 1,
@@ -258,6 +267,17 @@ constexpr OptionSpec put_options[] = {
      "an attribute, for example message.type=FIFO; -NAME removes one; repeatable"},
     {"-b,--broker", "NAME|HOST:PORT", &Options::broker, "only at this broker"},
     {"-c,--cluster", "NAME", &Options::cluster, "at the masters of this cluster"},
+};
+constexpr OptionSpec update_options[] = {
+    put_options[0],
+    put_options[1],
+    put_options[2],
+    put_options[3],
+    put_options[4],
+    put_options[5],
+    put_options[6],
+    put_options[7],
+    {"--create", nullptr, &Options::upsert, "create it where it is not there"},
 };
 constexpr OptionSpec scale_options[] = {
     {"--queues", "N", &Options::queues, "read and write queues that each broker is to have", 1, 65535},
@@ -283,11 +303,11 @@ constexpr OptionSpec status_options[] = {
 
 constexpr Verb verbs[] = {
     {"topic list", "", 0, 0, list_options, list, "list topics with their queues",
-     "READ and WRITE count the queues of all brokers.", "topicList", "", true},
+     "READ and WRITE count the queues of all brokers.", true},
     {"topic create", "TOPIC", 1, 1, put_options, create, "create a topic",
      "At all masters, when the name server knows one cluster only."},
-    {"topic update", "TOPIC", 1, 1, put_options, update, "change a topic; what is not given stays as it is",
-     "", "updateTopic", "-t"},
+    {"topic update", "TOPIC", 1, 1, update_options, update,
+     "change a topic; what is not given stays as it is", ""},
     {"topic scale", "TOPIC", 1, 1, scale_options, scale_topic,
      "change the number of queues without losing a message",
      "More queues: the read numbers grow first, then the write numbers. Fewer: the write numbers shrink "
@@ -297,23 +317,11 @@ constexpr Verb verbs[] = {
      "shrink. A message that comes at the last moment makes them queues again. Progress is on standard "
      "error. It may be stopped at any time (exit code 1): the same command goes on, and one with the old "
      "number goes back. A group that is offline holds it up until it comes back, or is given with "
-     "--skip-group.",
-     "", ""},
+     "--skip-group."},
     {"topic delete", "TOPIC", 1, 1, delete_options, remove, "delete a topic and its messages",
-     "Asks first on a terminal; without a terminal it needs --yes.", "deleteTopic", "-t"},
-    {"topic route",
-     "TOPIC",
-     1,
-     1,
-     {},
-     show_route,
-     "show which brokers have a topic's queues",
-     "",
-     "topicRoute",
-     "-t",
-     true},
-    {"topic status", "TOPIC", 1, 1, status_options, status, "show the offsets of a topic's queues", "",
-     "topicStatus", "-t", true},
+     "Asks first on a terminal; without a terminal it needs --yes."},
+    {"topic route", "TOPIC", 1, 1, {}, show_route, "show which brokers have a topic's queues", "", true},
+    {"topic status", "TOPIC", 1, 1, status_options, status, "show the offsets of a topic's queues", "", true},
 };
 
 }  // namespace

@@ -237,7 +237,7 @@ constexpr Verb verbs[] = {
      "A transactional message that its producer has neither committed nor rolled back, oldest first, with "
      "how often the producer was asked for it. Those that the broker has stopped asking for are in the topic "
      "TRANS_CHECK_MAX_TIME_TOPIC; \"transaction resume\" brings one back.",
-     "", "", true},
+     true},
     {"transaction show", "ID", 1, 1, show_options, show, "show the message of an open transaction",
      "ID is the message id (UNIQ_KEY) or the offset message id, as \"transaction list\" shows them."},
     {"transaction commit", "ID", 1, 1, end_options, commit,

@@ -29,9 +29,10 @@ def add(case, expect, Ran):
                 ran = mqadmin(*args)
                 expect(ran.code == 0, ran)
             expect(topic not in ctl.ok('topic', 'list').out, 'deleted without a question')
-            expect('queryMsgByKey -k' in mqadmin().out, mqadmin())
+            expect('queryMsgByKey' in mqadmin().out, mqadmin())
             expect('topic status' in mqadmin('help', 'topicStatus').out)
-            expect(mqadmin('startMonitoring').code == 64, mqadmin('startMonitoring'))
+            expect(mqadmin('createUser', '-u', 'x').code == 64, mqadmin('createUser', '-u', 'x'))
+            expect(mqadmin('noSuchCommand').code == 64, mqadmin('noSuchCommand'))
 
     @case
     def name_server_configuration(ctl):
