@@ -90,6 +90,9 @@ class Doctor {
   void look_at_flush(const BrokerSeen& b);
 
   std::optional<Group> group_at(Channel& broker, const std::string& name);
+  // Messages that wait for the group at this broker.
+  static int64_t lag_at(Channel& broker, const std::string& name);
+  void look_at_groups_without_members(const std::map<std::string, int64_t>& lags);
   void look_at_group(const Group& g, Channel& broker);
   // Findings about the group as it is now.
   std::vector<Finding> group_findings(const Group& g);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "ctl/doctor.h"
+#include "ctl/print.h"
 #include "proto/bodies_config.h"
 #include "proto/headers_admin.h"
 #include "proto/headers_namesrv.h"
@@ -245,7 +246,8 @@ void Doctor::look_at_clock(const BrokerSeen& b, int64_t asked_ms, int64_t answer
 void Doctor::look_at_disk(const BrokerSeen& b) {
   auto reason = b.runtime.find("storeNotWritableReason");
   if (reason != b.runtime.end() && !reason->second.empty())
-    return add(Grade::problem, "disk", b.subject(), "it refuses producers: " + reason->second,
+    return add(Grade::problem, "disk", b.subject(),
+               "it refuses producers: " + with_readable_bytes(reason->second),
                "Make room on that file system, or enlarge it; producers are served a second later. A store "
                "that cannot "
                "be written has lines in the journal: journalctl -x -u rmqd, journalctl -k.");
@@ -273,7 +275,7 @@ void Doctor::look_at_disk(const BrokerSeen& b) {
 
 void Doctor::look_at_flush(const BrokerSeen& b) {
   auto p99 = number_of(b.runtime, "putLatency99");
-  if (!p99 || !b.runtime.contains("rmqdVersion")) return;
+  if (!p99 || *p99 <= 0 || !b.runtime.contains("rmqdVersion")) return;  // 0: nothing was written yet
   const std::string text = fmt::format("99 of 100 writes of its log take at most {:.1f} ms", *p99);
   if (*p99 <= 50) return add(Grade::ok, "flush-latency", b.subject(), text);
   add(*p99 <= 500 ? Grade::warning : Grade::problem, "flush-latency", b.subject(), text,
@@ -299,6 +301,13 @@ void Doctor::look_at_broker(const BrokerNode& node) {
   const int64_t answered_ms = Context::now_ms();
   auto runtime = reply ? parse_body<proto::KVTable>(**channel, *reply, "GET_BROKER_RUNTIME_INFO")
                        : Outcome<proto::KVTable>(std::unexpected(reply.error()));
+  if (!runtime && runtime.error().exit == Exit::bad_input)
+    return add(
+        Grade::problem, "advertised-address", b.subject(),
+        fmt::format("what answers at {}, the address that it tells clients, is no broker", node.address),
+        "Something else listens there, or a proxy between here and there answers. Set brokerIP1 and "
+        "listenPort "
+        "of the broker to where clients reach it, and restart it (systemctl restart rmqd).");
   if (!runtime)
     return add(
         Grade::problem, "broker", b.subject(), runtime.error().text,

@@ -21,7 +21,8 @@ namespace rmq::ctl {
 
 namespace {
 
-constexpr size_t groups_max = 500, members_asked_max = 100;
+constexpr const char* no_members = "group-without-members";
+constexpr size_t groups_max = 500, members_asked_max = 100, abandoned_shown = 3;
 constexpr auto settle_time = std::chrono::milliseconds(3000);
 
 using Subscriptions = std::map<std::string, std::string>;  // topic to what is wanted of it
@@ -29,7 +30,8 @@ using Subscriptions = std::map<std::string, std::string>;  // topic to what is w
 Subscriptions subscriptions_of(const proto::ConsumerRunningInfo& info) {
   Subscriptions out;
   for (const proto::SubscriptionData& s : info.subscription_set)
-    if (!proto::is_retry_topic(s.topic)) out[s.topic] = s.expression_type + " " + s.sub_string;
+    if (!proto::is_retry_topic(s.topic))
+      out[s.topic] = s.is_tag_type() ? s.sub_string : s.expression_type + ": " + s.sub_string;
   return out;
 }
 
@@ -79,12 +81,13 @@ std::optional<Finding> Doctor::subscription_mismatch(const Group& g) const {
     const std::string& topic = *topics.begin();
     return Finding{
         Grade::problem, "subscription-mismatch", "group " + g.name,
-        fmt::format("its members do not want the same: of topic {} {} wants {}, {} wants {}", topic,
-                    first->client_id, text_of(a, topic), m.client_id, text_of(b, topic)),
-        "All consumers of a group must subscribe to the same topics with the same expressions: messages that "
-        "one of "
-        "them does not want are lost for the group. Give consumers that want something else a group of "
-        "their own; during a roll-out this goes away by itself."};
+        fmt::format("its members want different messages, so some are lost for it: of topic {}, {} wants {}, "
+                    "{} wants {}",
+                    topic, first->client_id, text_of(a, topic), m.client_id, text_of(b, topic)),
+        "All consumers of a group must subscribe to the same topics with the same expressions: what is in a "
+        "member's queues and not wanted by it is passed over. Give consumers that want something else a "
+        "group "
+        "of their own. During a roll-out this goes away by itself."};
   }
   return std::nullopt;
 }
@@ -111,21 +114,26 @@ std::optional<Finding> Doctor::queues_without_owner(const Group& g) {
       if (!state.dropped) owned.insert(queue);
     for (const auto& [topic, wanted] : subscriptions_of(*m.info)) topics.insert(topic);
   }
-  std::vector<std::string> missing;
+  std::vector<proto::MessageQueue> missing;
   size_t all = 0;
   for (const std::string& topic : topics)
     for (const proto::MessageQueue& q : queues_of(topic)) {
       all++;
-      if (!owned.contains(q)) missing.push_back(fmt::format("{} {} {}", q.topic, q.broker_name, q.queue_id));
+      if (!owned.contains(q)) missing.push_back(q);
     }
   if (!missing.empty())
     return Finding{
         Grade::problem, "queues-without-owner", "group " + g.name,
-        fmt::format("nobody consumes {} of its {} queues, {} for one", missing.size(), all, missing.front()),
-        "Look whether the members have different allocation strategies or subscriptions, the same client id "
-        "(instanceName), or do not know each other: rmqctl group members. Restarting the consumers shares "
-        "the "
-        "queues anew."};
+        fmt::format(
+            "none of its members consumes {} of its {} queues, messages there wait: queue {} of topic "
+            "{} at {}{}",
+            missing.size(), all, missing.front().queue_id, missing.front().topic, missing.front().broker_name,
+            missing.size() == 1 ? "" : ", and others"),
+        fmt::format(
+            "\"rmqctl group running {}\" shows who has which queue. Usual causes: members with different "
+            "allocation strategies or subscriptions, two with the same client id (instanceName), a member "
+            "that hangs. Restarting the consumers shares the queues anew.",
+            g.name)};
   if (all != 0 && g.members.size() > all)
     return Finding{Grade::note, "queues-without-owner", "group " + g.name,
                    fmt::format("{} members share {} queues: {} of them have nothing to do", g.members.size(),
@@ -160,8 +168,40 @@ void Doctor::look_at_group(const Group& g, Channel& broker) {
         "Clients for other languages than Java often cannot: compare their subscriptions by hand.");
 }
 
+int64_t Doctor::lag_at(Channel& broker, const std::string& name) {
+  proto::GetConsumeStatsRequestHeader h;
+  h.consumer_group = name;
+  auto reply = broker.call<proto::GetConsumeStats>(h);
+  if (!reply || !reply->ok()) return 0;
+  auto stats = proto::ConsumeStats::parse(reply->body());
+  int64_t out = 0;
+  if (stats)
+    for (const auto& [queue, o] : stats->offset_table)
+      out += std::max<int64_t>(0, o.broker_offset - o.consumer_offset);
+  return out;
+}
+
+// The largest lags first, and few of them: where many were left behind, one cure is for all.
+void Doctor::look_at_groups_without_members(const std::map<std::string, int64_t>& lags) {
+  std::vector<std::pair<int64_t, std::string>> waiting;
+  for (const auto& [name, lag] : lags)
+    if (lag > 0) waiting.emplace_back(lag, name);
+  std::sort(waiting.rbegin(), waiting.rend());
+  for (size_t i = 0; i < std::min(waiting.size(), abandoned_shown); i++) {
+    const auto& [lag, name] = waiting[i];
+    add(Grade::warning, no_members, "group " + name,
+        fmt::format("no consumer of it is connected, and {} messages wait for it", format_number(lag)),
+        fmt::format("Start its consumers. If it is not needed any more: rmqctl group delete {}", name));
+  }
+  if (waiting.size() > abandoned_shown)
+    add(Grade::note, no_members, "consumer groups",
+        fmt::format("{} more groups have messages and no consumer", waiting.size() - abandoned_shown),
+        "rmqctl group list");
+}
+
 void Doctor::look_at_groups() {
   std::set<std::string> seen;
+  std::map<std::string, int64_t> lags;  // of groups without a member, over the brokers
   size_t online = 0;
   for (const BrokerSeen& b : brokers_) {
     if (b.node.id != 0) continue;
@@ -175,21 +215,26 @@ void Doctor::look_at_groups() {
       continue;
     }
     for (const auto& [name, config] : groups->subscription_group_table) {
-      if (proto::is_system_group(name) || seen.size() >= groups_max || seen.contains(name)) continue;
+      if (is_group_of_brokers(name) || seen.size() >= groups_max || seen.contains(name)) continue;
       auto group = group_at(**channel, name);
-      if (!group) continue;
+      if (!group) {
+        if (lags.size() < groups_max || lags.contains(name)) lags[name] += lag_at(**channel, name);
+        continue;
+      }
       seen.insert(name);
       online++;
       look_at_group(*group, **channel);
     }
   }
   if (brokers_.empty()) return;
+  for (const std::string& name : seen) lags.erase(name);  // it is connected to another broker
+  look_at_groups_without_members(lags);
   const bool none_wrong = std::none_of(findings_.begin(), findings_.end(), [](const Finding& f) {
-    return f.subject.starts_with("group ") && f.grade >= Grade::warning;
+    return f.subject.starts_with("group ") && f.grade >= Grade::warning && f.check != no_members;
   });
   if (none_wrong)
     add(Grade::ok, "consumers", "consumer groups",
-        fmt::format("{} groups are online; their members agree, and every queue has its consumer", online));
+        fmt::format("{} have consumers that agree with each other, and every queue has one", online));
   if (seen.size() >= groups_max)
     add(Grade::note, "consumers", "consumer groups",
         fmt::format("only {} of them were looked at", groups_max));

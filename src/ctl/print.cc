@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 
 #include "base/check.h"
@@ -24,6 +25,25 @@ std::string format_bytes(int64_t bytes) {
     unit++;
   }
   return fmt::format("{:.1f} {}", v, units[unit]);
+}
+
+std::string with_readable_bytes(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find_first_not_of("0123456789", i), text.size());
+    int64_t bytes = 0;
+    const bool is_bytes = end > i && text.substr(end).starts_with(" bytes") &&
+                          std::from_chars(text.data() + i, text.data() + end, bytes).ec == std::errc{};
+    if (is_bytes) {
+      out += format_bytes(bytes);
+      i = end + std::string_view(" bytes").size();
+    } else {
+      const size_t next = std::max(end, i + 1);
+      out += text.substr(i, next - i);
+      i = next;
+    }
+  }
+  return out;
 }
 
 std::string format_number(int64_t n) {

@@ -13,7 +13,9 @@ class JsonWriter;
 
 namespace rmq::ctl {
 
-std::string format_bytes(int64_t bytes);                // "17 B", "1.5 KiB", "3.2 GiB"
+std::string format_bytes(int64_t bytes);  // "17 B", "1.5 KiB", "3.2 GiB"
+// "34172928 bytes" in a text as "32.6 MiB": brokers give their reasons in bytes, for programs.
+std::string with_readable_bytes(std::string_view text);
 std::string format_number(int64_t n);                   // "1,234,567"
 std::string format_span_ms(int64_t ms);                 // "850ms", "12s", "3m 20s", "2h 5m", "4d 3h"
 std::string format_ago(int64_t at_ms, int64_t now_ms);  // "10m ago", "just now", "in 5m"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ctl/print.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
 #include "proto/headers_admin.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr size_t asked_max = 300;  // topics and groups of a broker, each time
 constexpr size_t in_flight = 32;
+constexpr int64_t unreachable_again_ms = 10'000;
+constexpr double disk_filling = 0.85;  // diskSpaceCleanForciblyRatio, unless it is set otherwise
 
 std::optional<double> number_of(const std::map<std::string, std::string, std::less<>>& values,
                                 std::string_view key) {
@@ -64,12 +67,25 @@ TopBroker TopSampler::broker(Context& c, const BrokerNode& node) {
   TopBroker out;
   out.name = node.id == 0 ? node.name : fmt::format("{} ({})", node.name, node.id);
   out.address = node.address;
+  auto known = unreachable_.find(node.address);
+  if (known != unreachable_.end() && Context::now_ms() < known->second.again_ms) {
+    out.trouble = "unreachable";
+    out.why = known->second.why;
+    return out;
+  }
   auto channel = c.broker_at(node.address, node.name);
-  auto reply = channel ? (*channel)->ask<proto::GetBrokerRuntimeInfo>({})
-                       : Outcome<Reply>(std::unexpected(channel.error()));
+  if (!channel) {
+    out.trouble = "unreachable";
+    out.why = channel.error().text;
+    unreachable_[node.address] = {Context::now_ms() + unreachable_again_ms, out.why};
+    return out;
+  }
+  unreachable_.erase(node.address);
+  auto reply = (*channel)->ask<proto::GetBrokerRuntimeInfo>({});
   auto table = reply ? proto::KVTable::parse(reply->body()) : rmq::fail(Errc::closed, "no answer");
   if (!table) {
-    out.trouble = channel ? "no answer" : "unreachable";
+    out.trouble = "no answer";
+    out.why = reply ? "what it answers makes no sense" : reply.error().text;
     return out;
   }
   const auto& t = table->table;
@@ -77,10 +93,17 @@ TopBroker TopSampler::broker(Context& c, const BrokerNode& node) {
   auto transferred = number_of(t, "getTransferredTps");
   out.out_rate = transferred ? *transferred : number_of(t, "getTransferedTps").value_or(0);
   if (t.contains("rmqdVersion")) out.flush_ms = number_of(t, "putLatency99");
+  if (out.flush_ms == 0.0) out.flush_ms.reset();  // nothing was written yet
   out.disk_used = number_of(t, "commitLogDiskRatio");
   out.boot_ms = static_cast<int64_t>(number_of(t, "bootTimestamp").value_or(0));
-  if (auto reason = t.find("storeNotWritableReason"); reason != t.end() && !reason->second.empty())
+  if (auto reason = t.find("storeNotWritableReason"); reason != t.end() && !reason->second.empty()) {
     out.trouble = "refuses sends";
+    out.why = with_readable_bytes(reason->second);
+  } else if (out.disk_used.value_or(0) >= disk_filling) {
+    out.trouble = "disk filling";
+    out.why = fmt::format("{:.0f} % of the store's disk is in use; where it is full, producers are refused",
+                          *out.disk_used * 100);
+  }
   return out;
 }
 
@@ -134,6 +157,7 @@ Outcome<void> TopSampler::add_groups(Channel& broker, Table& into, TopSample& ou
         auto stats = proto::ConsumeStats::parse(r.body());
         if (!stats || stats->offset_table.empty()) return;
         Parts& p = into[name];
+        p.has_offsets = true;
         for (const auto& [queue, o] : stats->offset_table) {
           p.sum += o.consumer_offset;
           p.rest += std::max<int64_t>(0, o.broker_offset - o.consumer_offset);
@@ -167,13 +191,17 @@ Outcome<TopSample> TopSampler::take(Context& c) {
     TRY_VAR(channel, c.broker_at(node.address, node.name));
     auto asked = add_topics(*channel, topics, out);
     if (asked) asked = add_groups(*channel, groups, out);
-    if (!asked) b.trouble = "no answer";
+    if (!asked) {
+      b.trouble = "no answer";
+      b.why = asked.error().text;
+    }
   }
   out.at_ms = Context::now_ms();
   for (const auto& [name, p] : topics)
     out.topics.push_back({name, rate(topics_, name, p.sum, out.at_ms), p.queues, p.rest});
   for (const auto& [name, p] : groups)
-    out.groups.push_back({name, rate(groups_, name, p.sum, out.at_ms), p.members, p.rest});
+    out.groups.push_back({name, p.has_offsets ? rate(groups_, name, p.sum, out.at_ms) : std::nullopt,
+                          p.members, p.rest, p.has_offsets});
   std::sort(out.topics.begin(), out.topics.end(), [](const TopTopic& a, const TopTopic& b) {
     const double x = a.in_rate.value_or(0), y = b.in_rate.value_or(0);
     return x != y ? x > y : a.name < b.name;

@@ -13,7 +13,8 @@ namespace rmq::ctl {
 
 struct TopBroker {
   std::string name, address;
-  std::string trouble;  // empty: none
+  std::string trouble;  // in a word or two; empty: none
+  std::string why;      // what is known of it
   double in_rate = 0, out_rate = 0;
   std::optional<double> flush_ms;   // 99 of 100 writes of the log take at most so long
   std::optional<double> disk_used;  // 0 to 1
@@ -30,6 +31,7 @@ struct TopGroup {
   std::string name;
   std::optional<double> out_rate;
   int64_t members = 0, lag = 0;
+  bool has_offsets = true;  // without them nobody knows how far it is behind
 };
 
 struct TopSample {
@@ -55,6 +57,7 @@ class TopSampler {
   struct Parts {  // of one topic or group, over all brokers
     int64_t sum = 0, queues = 0, rest = 0;
     int64_t members = 0;
+    bool has_offsets = false;
   };
   using Table = std::map<std::string, Parts>;
   TopBroker broker(Context& c, const BrokerNode& node);
@@ -65,6 +68,12 @@ class TopSampler {
                                     int64_t sum, int64_t now_ms);
 
   std::map<std::string, Offsets> topics_, groups_;
+  // Of brokers that could not be reached: who waits for them does not see the others.
+  struct Unreachable {
+    int64_t again_ms = 0;
+    std::string why;
+  };
+  std::map<std::string, Unreachable> unreachable_;  // by address
 };
 
 }  // namespace rmq::ctl

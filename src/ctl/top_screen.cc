@@ -15,7 +15,7 @@ namespace {
 using Style = ScreenLine::Style;
 using Lines = std::vector<ScreenLine>;
 
-constexpr size_t brokers_in_all = 4;
+constexpr size_t brokers_in_all = 4, reasons_in_all = 2;
 constexpr std::string_view keys = "q quit  space now  p pause  a all  b brokers  t topics  g groups  ? help";
 
 std::string clock_text(int64_t ms) {
@@ -106,6 +106,26 @@ void add_brokers(Lines& lines, const TopSample& s, size_t width, size_t room) {
   add_rest(lines, s.brokers.size() - shown, "brokers");
 }
 
+size_t troubles_of(const TopSample& s) {
+  return static_cast<size_t>(std::count_if(s.brokers.begin(), s.brokers.end(),
+                                           [](const TopBroker& b) { return !b.trouble.empty(); }));
+}
+
+// Why the brokers in trouble are, one a line, and where to read what to do. `room` lines at most.
+void add_reasons(Lines& lines, const TopSample& s, size_t width, size_t room) {
+  const size_t all = troubles_of(s);
+  size_t left = std::min(all, room > 0 ? room - 1 : 0);
+  if (all == 0 || room == 0) return;
+  for (const TopBroker& b : s.brokers) {
+    if (b.trouble.empty() || left == 0) continue;
+    left--;
+    const std::string text = fmt::format("{}: {}", b.name, b.why.empty() ? b.trouble : b.why);
+    lines.push_back({Style::bad, display_width(text) > width ? fitted(text, width) : text});
+  }
+  const std::string_view hint = "what to do about it: rmqctl doctor";
+  lines.push_back({Style::dim, display_width(hint) > width ? fitted(hint, width) : std::string(hint)});
+}
+
 void add_topics(Lines& lines, const TopSample& s, size_t width, size_t room) {
   constexpr Column columns[] = {
       {"TOPIC", 0, false}, {"IN/s", 10, true}, {"QUEUES", 6, true}, {"MESSAGES", 16, true}};
@@ -127,8 +147,9 @@ void add_groups(Lines& lines, const TopSample& s, size_t width, size_t room) {
   const size_t shown = shown_of(s.groups.size() + (s.groups_passed_over != 0 ? 1 : 0), room);
   for (size_t i = 0; i < std::min(shown, s.groups.size()); i++) {
     const TopGroup& g = s.groups[i];
-    const std::vector<std::string> cells = {g.name, rate_text(g.out_rate), format_number(g.members),
-                                            format_number(g.lag)};
+    const std::vector<std::string> cells = {g.name, rate_text(g.out_rate),
+                                            g.members == 0 ? "none" : format_number(g.members),
+                                            g.has_offsets ? format_number(g.lag) : "-"};
     const bool nobody = g.members == 0 && g.lag != 0;
     lines.push_back({nobody ? Style::bad : Style::plain, row_of(columns, cells, width)});
   }
@@ -159,8 +180,10 @@ void add_help(Lines& lines, size_t width) {
         "            or that a group has acknowledged",
         "FLUSH 99%   99 of 100 writes of the log take at most so long:",
         "            producers wait for them", "DISK        of the store's file system, in use",
-        "LAG         messages that the group has not acknowledged", "MESSAGES    that are kept of the topic",
-        "red         a broker in trouble, or a group that lags and has no member", "",
+        "LAG         messages that the group has not acknowledged; -: it never has any",
+        "MESSAGES    that are kept of the topic",
+        "red         a broker in trouble, or a group that lags and has no member;",
+        "            rmqctl doctor looks closer and says what to do", "",
         "a  everything    b  brokers    t  topics    g  groups",
         "space  look now    p  pause, and go on    q  quit"})
     lines.push_back({Style::plain, display_width(line) > width ? fitted(line, width) : line});
@@ -168,18 +191,21 @@ void add_help(Lines& lines, size_t width) {
 
 void add_all(Lines& lines, const TopSample& s, size_t width, size_t rows) {
   constexpr size_t unbounded = SIZE_MAX / 4;
-  size_t brokers = unbounded, topics = unbounded, groups = unbounded;
+  size_t brokers = unbounded, topics = unbounded, groups = unbounded, reasons = unbounded;
   if (rows != 0) {
     // Three headings, two blank lines and the keys; brokers get few rows, topics and groups share the rest.
     const size_t room = rows > lines.size() + 6 ? rows - lines.size() - 6 : 3;
     brokers = std::min({s.brokers.size(), brokers_in_all, room / 3});
-    const size_t left = room - brokers;
+    const size_t troubles = troubles_of(s);
+    reasons = room < 12 || troubles == 0 ? 0 : std::min(troubles, reasons_in_all) + 1;
+    const size_t left = room - brokers - reasons;
     const size_t topics_wanted = s.topics.size() + (s.topics_passed_over != 0 ? 1 : 0),
                  groups_wanted = s.groups.size() + (s.groups_passed_over != 0 ? 1 : 0);
     topics = std::min(topics_wanted, std::max(left / 2, left - std::min(left, groups_wanted)));
     groups = left - topics;
   }
   add_brokers(lines, s, width, brokers);
+  add_reasons(lines, s, width, reasons);
   lines.push_back({});
   add_topics(lines, s, width, topics);
   lines.push_back({});
@@ -197,9 +223,12 @@ Lines top_screen(const TopSample& s, const TopState& state, size_t columns, size
     case TopView::all:
       add_all(lines, s, columns, rows);
       break;
-    case TopView::brokers:
-      add_brokers(lines, s, columns, room);
+    case TopView::brokers: {
+      const size_t reasons = room < 8 || troubles_of(s) == 0 ? 0 : std::min(troubles_of(s) + 1, room / 2);
+      add_brokers(lines, s, columns, room - reasons);
+      add_reasons(lines, s, columns, reasons);
       break;
+    }
     case TopView::topics:
       add_topics(lines, s, columns, room);
       break;
@@ -225,18 +254,20 @@ std::string top_json(const TopSample& s) {
                  {"", "flushLatency99Ms"},
                  {"", "diskRatio"},
                  {"", "bootTimestamp"},
-                 {"", "trouble"}});
+                 {"", "trouble"},
+                 {"", "reason"}});
   const auto real = [](std::optional<double> v) { return v ? Cell::real(*v) : Cell::none(); };
   for (const TopBroker& b : s.brokers)
     brokers.add({Cell::text(b.name), Cell::text(b.address), Cell::real(b.in_rate), Cell::real(b.out_rate),
                  real(b.flush_ms), real(b.disk_used), b.boot_ms > 0 ? Cell::moment(b.boot_ms) : Cell::none(),
-                 Cell::text(b.trouble)});
+                 Cell::text(b.trouble), Cell::text(b.why)});
   Table topics({{"", "topic"}, {"", "inTps"}, {"", "queues"}, {"", "messages"}});
   for (const TopTopic& t : s.topics)
     topics.add({Cell::text(t.name), real(t.in_rate), Cell::integer(t.queues), Cell::integer(t.messages)});
   Table groups({{"", "group"}, {"", "outTps"}, {"", "members"}, {"", "diffTotal"}});
   for (const TopGroup& g : s.groups)
-    groups.add({Cell::text(g.name), real(g.out_rate), Cell::integer(g.members), Cell::integer(g.lag)});
+    groups.add({Cell::text(g.name), real(g.out_rate), Cell::integer(g.members),
+                g.has_offsets ? Cell::integer(g.lag) : Cell::none()});
   proto::JsonWriter w(proto::JsonStyle::strict);
   w.begin_object();
   w.member("cluster", s.cluster);

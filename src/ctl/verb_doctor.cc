@@ -42,6 +42,24 @@ std::string text_of(const Finding& f) {
   return out;
 }
 
+// The worst last, where the eye is when it has scrolled by; what is well only when it is asked for.
+std::string page_of(const std::vector<Finding>& findings, bool all) {
+  std::string out;
+  size_t well = 0;
+  for (Grade grade : {Grade::ok, Grade::note, Grade::warning, Grade::problem})
+    for (const Finding& f : findings) {
+      if (f.grade != grade) continue;
+      if (grade == Grade::ok && !all) {
+        well++;
+      } else {
+        out += text_of(f);
+      }
+    }
+  if (well > 0)
+    out = fmt::format("{:<{}}{} checks found all well; --all shows them\n", "ok", indent, well) + out;
+  return out;
+}
+
 std::string json_of(const std::vector<Finding>& findings) {
   proto::JsonWriter w(proto::JsonStyle::strict);
   w.begin_array();
@@ -80,20 +98,22 @@ Outcome<void> doctor(Context& c) {
   if (c.options().json) {
     c.print(json_of(d.findings()));
   } else {
-    for (const Finding& f : d.findings()) c.print(text_of(f));
+    c.print(page_of(d.findings(), c.options().all));
   }
   const size_t problems = counts[static_cast<size_t>(Grade::problem)],
                warnings = counts[static_cast<size_t>(Grade::warning)];
   if (!d.has_reached_anything())
     return fail(Exit::unreachable, "no name server can be reached: give its address by -n or NAMESRV_ADDR");
   if (problems + warnings != 0)
-    return fail(Exit::refused,
-                fmt::format("{} and {} found", plural(problems, "problem"), plural(warnings, "warning")));
+    return fail(Exit::refused, fmt::format("{}{}{} found", problems ? plural(problems, "problem") : "",
+                                           problems && warnings ? " and " : "",
+                                           warnings ? plural(warnings, "warning") : ""));
   if (!c.options().json) c.print("Nothing has to be done.\n");
   return {};
 }
 
 constexpr OptionSpec doctor_options[] = {
+    {"-a,--all", nullptr, &Options::all, "also what is as it should be"},
     {"-c,--cluster", "NAME", &Options::cluster, "only the brokers of this cluster"},
 };
 
@@ -107,8 +127,11 @@ constexpr Verb verbs[] = {
      "of the "
      "daemon, and the time that the store's disk needs to make a write durable. STORE is the directory of a "
      "store "
-     "on this host, when it is not that of a running broker. Nothing is changed.\n"
-     "ok: as it should be. note: worth knowing. warning: will be a problem, or is one for some clients. "
+     "on this host, when it is not that of a running broker. Groups whose consumers are all gone while "
+     "messages "
+     "wait are named. Nothing is changed.\n"
+     "What is well is only counted, the worst comes last. ok: as it should be. note: worth knowing. warning: "
+     "will be a problem, or is one for some clients. "
      "PROBLEM: "
      "messages are in danger or clients are not served. The exit code is 0 when there is neither warning nor "
      "problem, 1 when there is, 69 when nothing could be reached.",

@@ -14,10 +14,13 @@ namespace {
 
 constexpr int64_t usual_interval_ms = 2'000, snapshot_interval_ms = 1'000;
 constexpr size_t plain_columns = 80;
+constexpr const char* usual_timeout = "2s";  // a screen that waits for one broker shows none
 
 // Each time over connections of its own: a server that was away is there again when it is.
 Outcome<TopSample> look(TopSampler& sampler, const Context& c) {
-  Context fresh(c.verb(), c.options());
+  Options options = c.options();
+  if (options.timeout.empty()) options.timeout = usual_timeout;
+  Context fresh(c.verb(), std::move(options));
   return sampler.take(fresh);
 }
 

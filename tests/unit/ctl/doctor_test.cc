@@ -206,7 +206,7 @@ TEST_F(DoctorTest, MembersThatWantSomethingElse) {
   const Told t = of(all, "subscription-mismatch");
   EXPECT_EQ(t.grade, "problem");
   EXPECT_EQ(t.subject, "group g");
-  EXPECT_NE(t.text.find("of topic T c0 wants \"TAG a\", c1 wants \"TAG b\""), std::string::npos) << t.text;
+  EXPECT_NE(t.text.find("of topic T, c0 wants \"a\", c1 wants \"b\""), std::string::npos) << t.text;
   EXPECT_EQ(of(all, "queues-without-owner").grade, "") << "each has one";
 }
 
@@ -215,7 +215,9 @@ TEST_F(DoctorTest, QueuesThatNobodyConsumes) {
   auto all = look(1);
   const Told t = of(all, "queues-without-owner");
   EXPECT_EQ(t.grade, "problem");
-  EXPECT_NE(t.text.find("nobody consumes 1 of its 2 queues, T b 1 for one"), std::string::npos) << t.text;
+  EXPECT_EQ(t.text,
+            "none of its members consumes 1 of its 2 queues, messages there wait: queue 1 of topic T at b");
+  EXPECT_NE(t.cure.find("\"rmqctl group running g\""), std::string::npos) << t.cure;
   members({info("*", {0}), ""});
   all = look(0);
   EXPECT_EQ(of(all, "queues-without-owner").grade, "") << "the one that does not tell may have it";
@@ -223,6 +225,57 @@ TEST_F(DoctorTest, QueuesThatNobodyConsumes) {
   members({info("*", {0}), info("*", {1}), info("*", {})});
   all = look(0);
   EXPECT_EQ(of(all, "queues-without-owner").grade, "note") << "one has nothing to do";
+}
+
+// What answers at the address is no broker: other text than for one that is silent.
+TEST_F(DoctorTest, AnAddressWhereSomethingElseListens) {
+  server_.on(RequestCode::GET_BROKER_RUNTIME_INFO, [](const FakeServer::Request&) {
+    FakeServer::Answer a;
+    a.bytes = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    return a;
+  });
+  const auto all = look(1);
+  const Told t = of(all, "advertised-address", "problem");
+  EXPECT_NE(t.text.find("is no broker"), std::string::npos) << t.text;
+}
+
+TEST_F(DoctorTest, GroupsThatNobodyConsumesFor) {
+  auto stats = [&](int at) {
+    server_.answer(RequestCode::GET_CONSUME_STATS, ResponseCode::SUCCESS, "",
+                   fmt::format("{{\"consumeTps\":0.0,\"offsetTable\":{{{{\"brokerName\":\"b\",\"queueId\":0,"
+                               "\"topic\":\"T\"}}:{{\"brokerOffset\":1250,\"consumerOffset\":{},"
+                               "\"lastTimestamp\":0}}}}}}",
+                               at));
+  };
+  stats(16);
+  auto all = look(1);
+  const Told t = of(all, "group-without-members");
+  EXPECT_EQ(t.grade, "warning");
+  EXPECT_EQ(t.subject, "group g");
+  EXPECT_NE(t.text.find("1,234 messages wait"), std::string::npos) << t.text;
+  stats(1250);
+  all = look(0);
+  EXPECT_EQ(of(all, "group-without-members").grade, "") << "nothing waits for it";
+  stats(16);
+  members({info("*", {0, 1})});
+  all = look(0);
+  EXPECT_EQ(of(all, "group-without-members").grade, "") << "it has a consumer";
+}
+
+TEST_F(DoctorTest, WhatIsWellIsCountedAndTheWorstComesLast) {
+  const Ran well = run({"doctor", "-n", server_.address()});
+  EXPECT_TRUE(well.out.starts_with("ok       ") && well.out.find("--all shows them") != std::string::npos)
+      << well.out;
+  EXPECT_EQ(well.out.find("clock agrees"), std::string::npos);
+  EXPECT_NE(run({"doctor", "--all", "-n", server_.address()}).out.find("clock agrees"), std::string::npos);
+  runtime(
+      "\"currentTimeMillis\":\"@NOW@\",\"storeNotWritableReason\":\"/ has 34172928 bytes free, the limit "
+      "is 41943040 bytes\"",
+      5'000);
+  const std::string out = run({"doctor", "-n", server_.address()}).out;
+  const size_t note = out.find("\nnote "), warning = out.find("\nwarning "), problem = out.find("\nPROBLEM ");
+  EXPECT_TRUE(note < warning && warning < problem && problem != std::string::npos) << out;
+  EXPECT_NE(out.find("/ has 32.6 MiB free, the limit"), std::string::npos) << out;
 }
 
 TEST_F(DoctorTest, ForPeople) {

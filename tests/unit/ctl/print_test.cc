@@ -8,6 +8,13 @@
 namespace rmq::ctl {
 namespace {
 
+TEST(Print, BytesInATextOfABroker) {
+  EXPECT_EQ(with_readable_bytes("/ has 34172928 bytes free, the limit is 41943040 bytes (x2 bytes, 3)"),
+            "/ has 32.6 MiB free, the limit is 40.0 MiB (x2 B, 3)");
+  EXPECT_EQ(with_readable_bytes("99999999999999999999999 bytes"), "99999999999999999999999 bytes");
+  EXPECT_EQ(with_readable_bytes(""), "");
+}
+
 TEST(Format, Bytes) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");

@@ -71,13 +71,19 @@ TEST(Top, ShowsAllOnEightyByTwentyFour) {
 TEST(Top, TroubleIsSeen) {
   TopSample s = sample(1, 1, 1);
   s.brokers[0].trouble = "refuses sends";
+  s.brokers[0].why =
+      "the file system at /var/lib/rmqd has 32.6 MiB free, the limit is 40.0 MiB, and so on and on";
   s.groups[0].members = 0;
   s.brokers[0].name = "a-broker-with-a-very-long-name-indeed";
   const auto lines = top_screen(s, {}, 80, 24);
   EXPECT_EQ(lines[3].style, ScreenLine::Style::bad);
   EXPECT_TRUE(lines[3].text.starts_with("a-broker-with-a..  ")) << lines[3].text;
   EXPECT_TRUE(lines[3].text.ends_with("refuses sends")) << lines[3].text;
+  EXPECT_TRUE(lines[4].text.starts_with("a-broker-with-a-very-long-name-indeed: the file system at "))
+      << "and why: " << lines[4].text;
+  EXPECT_EQ(lines[5].text, "what to do about it: rmqctl doctor");
   EXPECT_NE(joined(lines).find("group-0"), std::string::npos);
+  EXPECT_NE(joined(lines).find("   none  "), std::string::npos) << "members";
   for (const ScreenLine& l : lines)
     if (l.text.starts_with("group-0"))
       EXPECT_EQ(l.style, ScreenLine::Style::bad) << "it lags, and nobody consumes";
@@ -87,6 +93,36 @@ TEST(Top, TroubleIsSeen) {
   state.trouble.clear();
   state.paused = true;
   EXPECT_TRUE(top_screen(s, state, 80, 24)[0].text.ends_with("paused"));
+}
+
+TEST(Top, TroubleLeavesRoomForTheRest) {
+  TopSample s = sample(9, 50, 50);
+  for (TopBroker& b : s.brokers) b.trouble = b.why = "unreachable";
+  for (auto view : {TopView::all, TopView::brokers})
+    for (size_t rows : {6u, 10u, 18u, 24u, 60u}) {
+      TopState state;
+      state.view = view;
+      const auto lines = top_screen(s, state, 80, rows);
+      EXPECT_EQ(lines.size(), rows);
+      EXPECT_TRUE(lines.back().text.starts_with("q quit"));
+      if (view == TopView::all && rows >= 24) {
+        EXPECT_NE(joined(lines).find("topic-0"), std::string::npos) << rows;
+        EXPECT_NE(joined(lines).find("group-0"), std::string::npos) << rows;
+      }
+    }
+}
+
+TEST(Top, AGroupThatNeverAcknowledgedHasNoLag) {
+  TopSample s = sample(1, 1, 1);
+  s.groups[0].has_offsets = false;
+  s.groups[0].lag = 0;
+  const std::string text = joined(top_screen(s, {}, 80, 24));
+  EXPECT_NE(text.find("group-0                                             -        3                 -"),
+            std::string::npos)
+      << text;
+  JsonDocument j;
+  ASSERT_TRUE(j.parse(top_json(s)));
+  EXPECT_TRUE(j.is_null("/groups/0/diffTotal"));
 }
 
 TEST(Top, PlainShowsEverything) {
