@@ -53,6 +53,24 @@ bool is_property_key(std::string_view key) {
   return !key.empty() && key.find_first_of("=:# \n\\") == std::string_view::npos;
 }
 
+Outcome<std::vector<KeyValue>> runtime_values_at(Channel& broker) {
+  TRY_VAR(reply, broker.ask<proto::GetBrokerRuntimeInfo>({}));
+  TRY_VAR(body, parse_body<proto::KVTable>(broker, reply, "GET_BROKER_RUNTIME_INFO"));
+  std::vector<KeyValue> out;
+  for (auto& [key, value] : body.table) out.push_back({key, value});
+  return out;
+}
+
+Outcome<std::vector<KeyValue>> config_values_at(Channel& broker) {
+  TRY_VAR(reply, broker.ask<proto::GetBrokerConfig>({}));
+  return parse_properties(reply.body());
+}
+
+std::string_view value_of(const std::vector<KeyValue>& values, std::string_view key) {
+  auto found = std::find_if(values.begin(), values.end(), [&](const KeyValue& v) { return v.key == key; });
+  return found == values.end() ? std::string_view() : std::string_view(found->value);
+}
+
 Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic) {
   proto::GetTopicConfigRequestHeader h;
   h.topic = topic;
@@ -138,17 +156,25 @@ Outcome<std::vector<std::string>> server_names(Context& c) {
   return out;
 }
 
-Outcome<std::vector<KeyValue>> runtime_values_at(Channel& broker) {
-  TRY_VAR(reply, broker.ask<proto::GetBrokerRuntimeInfo>({}));
-  TRY_VAR(body, parse_body<proto::KVTable>(broker, reply, "GET_BROKER_RUNTIME_INFO"));
-  std::vector<KeyValue> out;
-  for (auto& [key, value] : body.table) out.push_back({key, value});
+Outcome<std::vector<Behind>> behind_at(Channel& broker, const std::string& group, const std::string& topic) {
+  proto::GetConsumeStatsRequestHeader h;
+  h.consumer_group = group;
+  if (!topic.empty()) h.topic = topic;
+  TRY_VAR(reply, broker.call<proto::GetConsumeStats>(h));
+  using enum proto::ResponseCode;
+  if (reply.code() == TOPIC_NOT_EXIST || reply.code() == SUBSCRIPTION_GROUP_NOT_EXIST)
+    return std::vector<Behind>{};
+  if (!reply.ok()) return broker.refusal(reply);
+  TRY_VAR(stats, parse_body<proto::ConsumeStats>(broker, reply, "GET_CONSUME_STATS"));
+  std::vector<Behind> out;
+  for (const auto& [queue, offsets] : stats.offset_table) {
+    if ((!topic.empty() && queue.topic != topic) || offsets.broker_offset <= offsets.consumer_offset)
+      continue;
+    TRY_VAR(min, queue_offset<proto::GetMinOffset>(broker, queue.topic, queue.queue_id));
+    const int64_t left = offsets.broker_offset - std::max(offsets.consumer_offset, min);
+    if (left > 0) out.push_back({queue, left});
+  }
   return out;
-}
-
-Outcome<std::vector<KeyValue>> config_values_at(Channel& broker) {
-  TRY_VAR(reply, broker.ask<proto::GetBrokerConfig>({}));
-  return parse_properties(reply.body());
 }
 
 }  // namespace rmq::ctl

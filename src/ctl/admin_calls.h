@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "ctl/context.h"
+#include "proto/bodies_client.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
+#include "proto/headers_offset.h"
 
 namespace rmq::ctl {
 
@@ -19,6 +21,12 @@ struct KeyValue {
 std::vector<KeyValue> parse_properties(std::string_view text);
 std::string property_line(std::string_view key, std::string_view value);
 bool is_property_key(std::string_view key);
+
+// GET_BROKER_RUNTIME_INFO and GET_BROKER_CONFIG.
+Outcome<std::vector<KeyValue>> runtime_values_at(Channel& broker);
+Outcome<std::vector<KeyValue>> config_values_at(Channel& broker);
+// Empty: there is no such key.
+std::string_view value_of(const std::vector<KeyValue>& values, std::string_view key);
 
 // Nothing: the broker has no such topic.
 Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic);
@@ -38,8 +46,27 @@ bool is_made_by_brokers(std::string_view topic, const std::vector<std::string>& 
 bool is_group_of_brokers(std::string_view group);
 Outcome<std::vector<std::string>> server_names(Context& c);
 
-// GET_BROKER_RUNTIME_INFO and GET_BROKER_CONFIG.
-Outcome<std::vector<KeyValue>> runtime_values_at(Channel& broker);
-Outcome<std::vector<KeyValue>> config_values_at(Channel& broker);
+// GET_MIN_OFFSET and GET_MAX_OFFSET.
+template <class C>
+Outcome<int64_t> queue_offset(Channel& broker, std::string_view topic, int32_t queue_id) {
+  typename C::Request h;
+  h.topic = topic;
+  h.queue_id = queue_id;
+  TRY_VAR(reply, broker.ask<C>(h));
+  auto answer = C::decode_response(reply.command);
+  if (!answer)
+    return fail(Exit::bad_input,
+                broker.peer().to_string() + ": malformed answer: " + proto::remark_of(answer.error()));
+  return answer->offset;
+}
+
+// Messages of a queue that are there and that a group has not confirmed.
+struct Behind {
+  proto::MessageQueue queue;
+  int64_t messages = 0;
+};
+// The queues of which something is left for the group; of that topic, or of all when it is empty. What was
+// deleted since nobody has to consume. A group or topic that the broker does not know has none.
+Outcome<std::vector<Behind>> behind_at(Channel& broker, const std::string& group, const std::string& topic);
 
 }  // namespace rmq::ctl

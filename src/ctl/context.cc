@@ -147,6 +147,13 @@ Outcome<std::vector<BrokerNode>> Context::target_brokers() {
   return out;
 }
 
+Outcome<BrokerNode> Context::broker_named(const std::string& name_or_address) {
+  TRY_VAR(all, brokers());
+  for (const BrokerNode& b : all)
+    if ((b.name == name_or_address && b.id == 0) || b.address == name_or_address) return b;
+  return fail(Exit::refused, fmt::format("the name server knows no broker \"{}\"", name_or_address));
+}
+
 Outcome<proto::TopicRouteData> Context::route(std::string_view topic) {
   TRY_VAR(ns, namesrv());
   proto::GetRouteInfoRequestHeader h;

@@ -50,6 +50,8 @@ class Context {
   // The masters that a change goes to, by --broker (a name or host:port), --cluster, or, when there is one
   // cluster only, all of it.
   Outcome<std::vector<BrokerNode>> target_brokers();
+  // The master of that name, or the broker at that address, as the name server knows it.
+  Outcome<BrokerNode> broker_named(const std::string& name_or_address);
   // TOPIC_NOT_EXIST stays a Failure with that response_code.
   Outcome<proto::TopicRouteData> route(std::string_view topic);
 

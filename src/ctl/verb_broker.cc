@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ctl/admin_calls.h"
+#include "ctl/broker_work.h"
 #include "ctl/context.h"
 #include "proto/bodies_config.h"
 #include "proto/fastjson.h"
@@ -124,6 +125,18 @@ constexpr OptionSpec clean_options[] = {
     broker_options[0],
     broker_options[1],
 };
+constexpr OptionSpec copy_options[] = {
+    {"-t,--topic", "TOPIC", &Options::topic, "only this topic, and the groups that consume it"},
+    {"-y,--yes", nullptr, &Options::yes, "do not ask"},
+};
+constexpr OptionSpec drain_options[] = {
+    {"--skip-group", "GROUP", &Options::skip_groups,
+     "do not wait for this group; what it has not consumed stays at the broker; repeatable"},
+    {"--settle", "DURATION", &Options::settle,
+     "how long producers have to leave (default 40s: they ask for routes each 30s)"},
+    {"--timeout", "DURATION", &Options::wait, "give up waiting after so long (default: never)"},
+    {"-y,--yes", nullptr, &Options::yes, "do not ask"},
+};
 constexpr const char* which_broker =
     "Without --broker and --cluster: all masters, when the name server knows one cluster only.";
 
@@ -138,6 +151,25 @@ constexpr Verb verbs[] = {
      "The broker keeps it in its configuration. A value that the broker did not take is an error, although "
      "the "
      "protocol reports success then."},
+    {"broker copy", "FROM TO", 2, 2, copy_options, copy_broker,
+     "make a broker's topics and groups at another one",
+     "FROM and TO are names, or HOST:PORT. Topics come with their queues, permission and attributes, groups "
+     "with their whole configuration; what TO has already stays as it is there. A group that has consumed a "
+     "topic at FROM is set to the beginning of the topic's queues at TO, where it has no position yet, so "
+     "that it misses nothing that is sent there. No message is copied. Producers and consumers come to TO "
+     "within half a minute. Safe to repeat."},
+    {"broker drain", "BROKER", 1, 1, drain_options, drain_broker,
+     "lead producers away from a broker and wait until consumers have emptied it",
+     "First the name servers tell producers of no queue there (namesrv wipe-write); after --settle the "
+     "broker "
+     "registers itself as read-only (brokerPermission 4), which outlives restarts. Then it waits until every "
+     "group has consumed all, transactions are ended, delayed messages are delivered, and nothing has come "
+     "for "
+     "--settle. Progress is on standard error. It may be stopped at any time (exit code 1): the same command "
+     "goes on. A group with messages left whose consumers are gone holds it up until they come back, or is "
+     "given with --skip-group. Dead letters stay; they are listed at the end. The way back: \"broker config "
+     "set "
+     "brokerPermission 6 --broker BROKER\", and \"namesrv add-write BROKER\" where that comes too late."},
     {"broker delete-expired", "", 0, 0, clean_options, ask_to_clean<proto::DeleteExpiredCommitlog>,
      "delete old CommitLog files now",
      "Files whose messages are all older than fileReservedTime are deleted at any hour, not only at those of "

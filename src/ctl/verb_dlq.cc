@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include "ctl/admin_calls.h"
+#include "ctl/broker_work.h"
 #include "ctl/context.h"
 #include "ctl/queue_scan.h"
 #include "ctl/sender.h"
@@ -35,10 +37,9 @@ constexpr int32_t same_key_max = 64;
 
 Outcome<std::set<std::string>> dead_letter_topics(Context& c, const BrokerNode& b) {
   TRY_VAR(channel, c.broker_at(b.address, b.name));
-  TRY_VAR(reply, channel->ask<proto::GetAllTopicConfig>({}));
-  TRY_VAR(body, parse_body<proto::TopicConfigSerializeWrapper>(*channel, reply, "GET_ALL_TOPIC_CONFIG"));
+  TRY_VAR(topics, topics_at(*channel));
   std::set<std::string> out;
-  for (const auto& [name, config] : body.topic_config_table)
+  for (const auto& [name, config] : topics)
     if (proto::is_dlq_topic(name)) out.insert(name);
   return out;
 }
@@ -366,6 +367,17 @@ constexpr Verb verbs[] = {
 };
 
 }  // namespace
+
+Outcome<std::map<std::string, int64_t>> dead_letters_at(Context& c, const BrokerNode& broker) {
+  TRY_VAR(topics, dead_letter_topics(c, broker));
+  std::map<std::string, int64_t> out;
+  for (const std::string& topic : topics) {
+    TRY_VAR(scan, QueueScan::open(c, broker, topic, 0, 0));
+    if (scan.end() > scan.begin())
+      out.emplace(topic.substr(names::dlq_prefix.size()), scan.end() - scan.begin());
+  }
+  return out;
+}
 
 std::span<const Verb> dlq_verbs() {
   return verbs;

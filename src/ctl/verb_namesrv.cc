@@ -181,7 +181,8 @@ constexpr Verb verbs[] = {
     {"namesrv wipe-write", "BROKER", 1, 1, wipe_options, wipe_write,
      "keep producers away from a broker, for all topics",
      "Before work at a broker: consumers go on and empty it. BROKER is its name. It is asked before; --yes "
-     "answers. Registrations of the broker do not undo it, a restart of the name server does."},
+     "answers. It is undone when the broker registers a change of its topics (a consumer's first retry is "
+     "one), and when the name server is restarted; \"broker drain\" makes it last."},
     {"namesrv add-write", "BROKER", 1, 1, {}, add_write, "let producers come to a broker again", ""},
 };
 

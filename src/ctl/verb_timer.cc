@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/base64.h"
+#include "ctl/broker_work.h"
 #include "ctl/context.h"
 #include "ctl/queue_scan.h"
 #include "proto/codes.h"
@@ -187,6 +188,12 @@ constexpr Verb verbs[] = {
 };
 
 }  // namespace
+
+Outcome<int64_t> pending_timers_at(Context& c, const BrokerNode& broker) {
+  std::vector<PendingMessage> pending;
+  TRY(add_pending(c, broker, &pending));
+  return static_cast<int64_t>(pending.size());
+}
 
 std::span<const Verb> timer_verbs() {
   return verbs;

@@ -47,18 +47,6 @@ int64_t monotonic_ms() {
   return system_mono_ns() / ns_per_ms;
 }
 
-template <class C>
-Outcome<int64_t> offset_of(Channel& broker, typename C::Request h, const std::string& topic, int32_t queue) {
-  h.topic = topic;
-  h.queue_id = queue;
-  TRY_VAR(reply, broker.ask<C>(h));
-  auto answer = C::decode_response(reply.command);
-  if (!answer)
-    return fail(Exit::bad_input, fmt::format("{}: malformed answer: {}", broker.peer().to_string(),
-                                             proto::remark_of(answer.error())));
-  return answer->offset;
-}
-
 class Scaling {
  public:
   Scaling(Context& c, int32_t queues) : c_(c), topic_(c.arg(0)), queues_(queues) {}
@@ -127,7 +115,7 @@ Outcome<void> Scaling::begin() {
 
 Outcome<void> Scaling::look_at_ends(Holder& h) {
   for (int32_t q = queues_; q < h.config.read_queue_nums; q++) {
-    TRY_VAR(end, offset_of<proto::GetMaxOffset>(*h.broker, {}, topic_, q));
+    TRY_VAR(end, queue_offset<proto::GetMaxOffset>(*h.broker, topic_, q));
     int64_t& known = h.ends.try_emplace(q, end).first->second;
     if (known != end) h.moved_ms = monotonic_ms();
     known = end;
@@ -161,22 +149,11 @@ Outcome<std::set<std::string>> Scaling::groups_of(Holder& h) {
 
 // Nothing: the group has nothing to do with the topic, or nothing is left for it.
 Outcome<std::optional<Pending>> Scaling::pending_of(Holder& h, const std::string& group) {
-  proto::GetConsumeStatsRequestHeader header;
-  header.consumer_group = group;
-  header.topic = topic_;
-  TRY_VAR(reply, h.broker->call<proto::GetConsumeStats>(header));
-  using enum proto::ResponseCode;
-  if (reply.code() == TOPIC_NOT_EXIST || reply.code() == SUBSCRIPTION_GROUP_NOT_EXIST) return std::nullopt;
-  if (!reply.ok()) return h.broker->refusal(reply);
-  TRY_VAR(stats, parse_body<proto::ConsumeStats>(*h.broker, reply, "GET_CONSUME_STATS"));
+  TRY_VAR(behind, behind_at(*h.broker, group, topic_));
   Pending p{group, 0, 0};
-  for (const auto& [queue, offsets] : stats.offset_table) {
-    if (queue.topic != topic_ || queue.queue_id < queues_) continue;
-    // What was deleted since nobody has to consume.
-    TRY_VAR(min, offset_of<proto::GetMinOffset>(*h.broker, {}, topic_, queue.queue_id));
-    int64_t left = offsets.broker_offset - std::max(offsets.consumer_offset, min);
-    if (left <= 0) continue;
-    p.messages += left;
+  for (const Behind& b : behind) {
+    if (b.queue.queue_id < queues_) continue;
+    p.messages += b.messages;
     p.queues++;
   }
   if (p.messages == 0) return std::nullopt;
@@ -199,7 +176,7 @@ Outcome<void> Scaling::confirm_that_nobody_reads(Holder& h) {
   if (nobody_confirmed_) return {};
   int64_t messages = 0;
   for (const auto& [queue, end] : h.ends) {
-    TRY_VAR(min, offset_of<proto::GetMinOffset>(*h.broker, {}, topic_, queue));
+    TRY_VAR(min, queue_offset<proto::GetMinOffset>(*h.broker, topic_, queue));
     messages += end - std::max<int64_t>(min, 0);
   }
   if (messages == 0) return {};
@@ -235,7 +212,7 @@ Outcome<bool> Scaling::finish(Holder& h) {
   const int32_t read = h.config.read_queue_nums;
   TRY(set(h, queues_, queues_));
   for (const auto& [queue, end] : h.ends) {
-    TRY_VAR(now, offset_of<proto::GetMaxOffset>(*h.broker, {}, topic_, queue));
+    TRY_VAR(now, queue_offset<proto::GetMaxOffset>(*h.broker, topic_, queue));
     if (now == end) continue;
     say(h, fmt::format("a message came to queue {} at the last moment: it is a queue again", queue), true);
     TRY(set(h, read, queues_));

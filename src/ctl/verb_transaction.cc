@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ctl/broker_work.h"
 #include "ctl/context.h"
 #include "ctl/queue_scan.h"
 #include "proto/codes.h"
@@ -253,6 +254,12 @@ constexpr Verb verbs[] = {
 };
 
 }  // namespace
+
+Outcome<int64_t> open_transactions_at(Context& c, const BrokerNode& broker) {
+  std::vector<OpenHalf> open;
+  TRY(add_open(c, broker, &open));
+  return static_cast<int64_t>(open.size());
+}
 
 std::span<const Verb> transaction_verbs() {
   return verbs;
