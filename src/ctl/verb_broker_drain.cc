@@ -205,7 +205,7 @@ Outcome<void> Draining::wait_until_empty() {
     if (looks == empty_looks) return print_result({}, true);
     std::string text;
     for (const Left& l : rows) text += (text.empty() ? "" : ", ") + text_of(l);
-    if (text.empty() && !is_quiet()) text = "all is consumed, and more comes: a producer has not left yet";
+    if (text.empty() && !is_quiet()) text = "all is consumed; waiting whether more comes";
     if (!text.empty()) say(text, false);
     pause();
     if (must_stop()) return stopped();
