@@ -116,6 +116,8 @@ struct BrokerConfig {
   int64_t flushConsumerOffsetInterval = 5000;
   int64_t registerNameServerPeriod = 30'000;
   int64_t registerBrokerTimeoutMills = 24'000;
+  bool enableSplitRegistration = false;
+  int64_t splitRegistrationSize = 800;
   int64_t channelExpiredTimeout = 120'000;
   std::string configBlackList;
   std::string metricsExporterType = "PROM";

@@ -30,6 +30,7 @@ Task<Result<std::shared_ptr<Connection>>> RemotingClient::connection(int64_t dea
       co_return std::unexpected(stream.error());
     }
     connection_ = std::make_shared<Connection>(std::move(*stream), nullptr, 0);
+    opened_++;
     scope_.spawn(connection_->serve());
   }
   connecting_.release();

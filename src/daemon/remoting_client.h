@@ -26,6 +26,17 @@ class RemotingClient {
     auto answer = co_await (*c)->call(std::move(frame), opaque, deadline_ns);
     co_return answer;
   }
+  // How many connections were opened so far: while it stays the same and the connection is open, requests go
+  // over one connection.
+  uint64_t opened() const { return opened_; }
+  bool is_open() const { return connection_ && connection_->is_open(); }
+  // `wake` is set when the connection that is open now closes; it must outlive that, and so stop(). False:
+  // none is open.
+  bool wake_at_close(Event& wake) {
+    if (!is_open()) return false;
+    connection_->hold(wake);
+    return true;
+  }
   // Closes the connection and resolves when it is gone. Calls after it fail with Errc::closed.
   Task<void> stop();
 
@@ -36,6 +47,7 @@ class RemotingClient {
   const std::string address_;
   Scope scope_;
   std::shared_ptr<Connection> connection_;
+  uint64_t opened_ = 0;
   bool stopped_ = false;
   Semaphore connecting_{1};
 };

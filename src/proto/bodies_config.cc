@@ -161,7 +161,8 @@ static void read_topic_table(Value v, TopicConfigTable& out) {
   });
 }
 
-static void read_topic_wrapper(Value v, TopicConfigSerializeWrapper& out) {
+void json_read::read_topics(Value v, TopicConfigSerializeWrapper& out) {
+  v.expect_object();
   read_version(v["dataVersion"], out.data_version);
   read_topic_table(v["topicConfigTable"], out.topic_config_table);
   if (Value m = v["mappingDataVersion"]; m.present()) read_version(m, out.mapping_data_version.emplace());
@@ -170,7 +171,7 @@ static void read_topic_wrapper(Value v, TopicConfigSerializeWrapper& out) {
 }
 
 Result<TopicConfigSerializeWrapper> TopicConfigSerializeWrapper::parse(std::string_view json) {
-  return read_body<TopicConfigSerializeWrapper>(json, read_topic_wrapper);
+  return read_body<TopicConfigSerializeWrapper>(json, json_read::read_topics);
 }
 
 void TopicConfigSerializeWrapper::write(JsonWriter& w) const {

@@ -175,16 +175,12 @@ std::string BrokerMemberGroup::to_response_json(JsonStyle style) const {
 // ---------------------------------------------------------------------------------------- registration
 
 Result<RegisterBrokerBody> RegisterBrokerBody::parse(std::string_view json) {
-  std::string wrapper;
-  TRY_VAR(body, read_body<RegisterBrokerBody>(json, [&](Value v, RegisterBrokerBody& b) {
-            v["filterServerList"].read(b.filter_server_list);
-            wrapper = v["topicConfigSerializeWrapper"].raw();
-          }));
-  if (!wrapper.empty()) {
-    TRY_VAR(topics, TopicConfigSerializeWrapper::parse(wrapper));
-    body.topic_config_wrapper = std::move(topics);
-  }
-  return std::move(body);
+  return read_body<RegisterBrokerBody>(json, [](Value v, RegisterBrokerBody& b) {
+    v["filterServerList"].read(b.filter_server_list);
+    v["rmqdDeletedTopics"].read(b.deleted_topics);
+    if (Value w = v["topicConfigSerializeWrapper"]; w.present())
+      json_read::read_topics(w, b.topic_config_wrapper);
+  });
 }
 
 std::string RegisterBrokerBody::to_json() const {
@@ -193,6 +189,10 @@ std::string RegisterBrokerBody::to_json() const {
   if (filter_server_list) {
     w.key("filterServerList");
     write_texts(w, *filter_server_list);
+  }
+  if (!deleted_topics.empty()) {
+    w.key("rmqdDeletedTopics");
+    write_texts(w, deleted_topics);
   }
   w.key("topicConfigSerializeWrapper");
   topic_config_wrapper.write(w);

@@ -74,6 +74,8 @@ struct RegisterBrokerBody {
   TopicConfigSerializeWrapper topic_config_wrapper;
   // Absent: the name server leaves its list unchanged.
   std::optional<std::vector<std::string>> filter_server_list;
+  // Of a difference between rmqd's broker and name server: topics that are gone.
+  std::vector<std::string> deleted_topics;
 
   static Result<RegisterBrokerBody> parse(std::string_view json);
   std::string to_json() const;

@@ -42,6 +42,11 @@ struct RegisterBrokerRequestHeader {
   bool compressed = false;
   int32_t body_crc32 = 0;
   std::optional<std::string_view> zone_name;
+  // Between rmqd's broker and name server alone (QueryDataVersionRequestHeader): the body is the first,
+  // second
+  // ... of so many parts of a whole registration; or what has changed since this data version, as JSON.
+  std::optional<int32_t> part, parts;
+  std::optional<std::string_view> difference_of;
   static constexpr auto fields =
       describe(field("brokerName", &RegisterBrokerRequestHeader::broker_name),
                field("brokerAddr", &RegisterBrokerRequestHeader::broker_addr),
@@ -52,14 +57,19 @@ struct RegisterBrokerRequestHeader {
                field("enableActingMaster", &RegisterBrokerRequestHeader::enable_acting_master),
                defaulted("compressed", &RegisterBrokerRequestHeader::compressed),
                defaulted("bodyCrc32", &RegisterBrokerRequestHeader::body_crc32),
-               field("__ZONE_NAME", &RegisterBrokerRequestHeader::zone_name));
+               field("__ZONE_NAME", &RegisterBrokerRequestHeader::zone_name),
+               field("rmqdPart", &RegisterBrokerRequestHeader::part),
+               field("rmqdParts", &RegisterBrokerRequestHeader::parts),
+               field("rmqdDifferenceOf", &RegisterBrokerRequestHeader::difference_of));
 };
 
 struct RegisterBrokerResponseHeader {
   std::optional<std::string_view> ha_server_addr, master_addr;
+  std::optional<bool> wants_whole;  // nothing was taken: this name server does not have what it builds upon
   static constexpr auto fields =
       describe(field("haServerAddr", &RegisterBrokerResponseHeader::ha_server_addr),
-               field("masterAddr", &RegisterBrokerResponseHeader::master_addr));
+               field("masterAddr", &RegisterBrokerResponseHeader::master_addr),
+               field("rmqdWantsWhole", &RegisterBrokerResponseHeader::wants_whole));
 };
 
 struct UnregisterBrokerRequestHeader {
@@ -127,19 +137,26 @@ struct GetTopicsByClusterRequestHeader {
       describe(field("cluster", &GetTopicsByClusterRequestHeader::cluster, Resource::cluster));
 };
 
+// rmqd's broker asks with offers_differences, rmq-namesrvd answers takes_differences; then registrations may
+// come in parts and as differences. Apache's brokers and name servers pass over fields that they do not know.
 struct QueryDataVersionRequestHeader {
   std::string_view broker_name, broker_addr, cluster_name;
   int64_t broker_id = 0;
+  std::optional<bool> offers_differences;
   static constexpr auto fields =
       describe(field("brokerName", &QueryDataVersionRequestHeader::broker_name),
                field("brokerAddr", &QueryDataVersionRequestHeader::broker_addr),
                field("clusterName", &QueryDataVersionRequestHeader::cluster_name, Resource::cluster),
-               field("brokerId", &QueryDataVersionRequestHeader::broker_id));
+               field("brokerId", &QueryDataVersionRequestHeader::broker_id),
+               field("rmqdOffersDifferences", &QueryDataVersionRequestHeader::offers_differences));
 };
 
 struct QueryDataVersionResponseHeader {
   bool changed = false;
-  static constexpr auto fields = describe(field("changed", &QueryDataVersionResponseHeader::changed));
+  std::optional<bool> takes_differences;
+  static constexpr auto fields =
+      describe(field("changed", &QueryDataVersionResponseHeader::changed),
+               field("rmqdTakesDifferences", &QueryDataVersionResponseHeader::takes_differences));
 };
 
 struct GetBrokerMemberGroupRequestHeader {

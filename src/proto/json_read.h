@@ -15,6 +15,10 @@
 #include "base/result.h"
 #include "proto/fastjson.h"
 
+namespace rmq::proto {
+struct TopicConfigSerializeWrapper;
+}
+
 namespace rmq::proto::json_read {
 
 namespace dom = simdjson::dom;
@@ -179,6 +183,9 @@ Result<T> read_body(std::string_view text, F f) {
   if (!doc.ok()) return fail(Errc::bad_input, "JSON body: a member of the wrong type");
   return out;
 }
+
+// A TopicConfigSerializeWrapper, wherever it stands; its own parse() reads one that is the whole body.
+void read_topics(Value v, TopicConfigSerializeWrapper& out);
 
 // Reads a whole body that is an array of texts.
 template <class T>

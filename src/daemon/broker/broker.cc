@@ -302,7 +302,7 @@ void Broker::apply_config() {
   registered_permission_ = config.brokerPermission;
   if (topics.data_version() == before) return;
   scope_.spawn(save_topics());
-  scope_.spawn(registration.register_all());
+  scope_.spawn(registration.tell_changes());
 }
 
 // ---- shared steps ------------------------------------------------------------------------------------
@@ -314,11 +314,11 @@ static void log_topic(const proto::TopicConfig& c) {
 }
 
 Task<Result<bool>> Broker::change_topic(proto::TopicConfig c) {
-  proto::TopicConfig copy = c;
+  const proto::TopicConfig copy = c;
   if (!topics.put(std::move(c), wall_ms())) co_return false;
   log_topic(copy);
   Scope registering;
-  registering.spawn(registration.register_topic(std::move(copy)));
+  registering.spawn(registration.tell_changes());
   auto saved = co_await topics.save();
   co_await registering.join();
   if (!saved) co_return std::unexpected(saved.error());
@@ -335,7 +335,7 @@ Task<Result<void>> Broker::change_topics(std::vector<proto::TopicConfig> all) {
   }
   if (!changed) co_return Result<void>{};
   Scope registering;
-  registering.spawn(registration.register_all());
+  registering.spawn(registration.tell_changes());
   auto saved = co_await topics.save();
   co_await registering.join();
   co_return saved;
@@ -351,7 +351,7 @@ Task<void> Broker::ensure_topic(std::string name, int32_t queues, int32_t perm, 
   topics.put(c, wall_ms());
   log_topic(c);
   scope_.spawn(save_topics());
-  co_await registration.register_topic(std::move(c));
+  co_await registration.tell_changes();
 }
 
 Task<void> Broker::save_topics() {

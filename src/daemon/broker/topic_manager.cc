@@ -55,8 +55,9 @@ bool TopicManager::put(proto::TopicConfig c, int64_t now_ms) {
   if (config_.enableLmq && store::is_light_queue(c.topic_name)) return false;
   auto it = topics_.find(c.topic_name);
   if (it != topics_.end() && static_cast<const proto::TopicConfig&>(it->second) == c) return false;
+  const std::string name = c.topic_name;
   add(std::move(c));
-  version_.next(now_ms);
+  note_change(name, now_ms);
   return true;
 }
 
@@ -64,8 +65,31 @@ bool TopicManager::remove(std::string_view topic, int64_t now_ms) {
   auto it = topics_.find(topic);
   if (it == topics_.end()) return false;
   topics_.erase(it);
-  version_.next(now_ms);
+  note_change(topic, now_ms);
   return true;
+}
+
+void TopicManager::note_change(std::string_view topic, int64_t now_ms) {
+  constexpr size_t names_max = 20'000;
+  version_.next(now_ms);
+  change_count_++;
+  last_changed_.emplace_back(topic);
+  if (last_changed_.size() > names_max) last_changed_.pop_front();
+}
+
+void TopicManager::changed(int64_t now_ms) {
+  version_.next(now_ms);
+  change_count_++;
+  last_changed_.clear();  // none of them tells enough now
+}
+
+std::optional<std::vector<std::string>> TopicManager::changed_since(uint64_t since) const {
+  const uint64_t changes = change_count_ - since;
+  if (changes > last_changed_.size()) return std::nullopt;
+  std::vector<std::string> names(last_changed_.end() - static_cast<ptrdiff_t>(changes), last_changed_.end());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 std::optional<proto::TopicConfig> TopicManager::pattern_for(std::string_view topic,

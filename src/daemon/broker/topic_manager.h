@@ -2,9 +2,12 @@
 // send, and topics.json.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "daemon/broker/persisted_table.h"
 #include "daemon/broker/text_map.h"
@@ -39,8 +42,13 @@ class TopicManager : public PersistedTable {
   // Adds or replaces in memory; the caller then awaits save() and registers. False: equal to what was there.
   bool put(proto::TopicConfig c, int64_t now_ms);
   bool remove(std::string_view topic, int64_t now_ms);
-  // What the name servers are told of the topics has changed, though the topics have not.
-  void changed(int64_t now_ms) { version_.next(now_ms); }
+  // What the name servers are told of all topics has changed, though the topics have not.
+  void changed(int64_t now_ms);
+  // How often anything was changed since the start.
+  uint64_t change_count() const { return change_count_; }
+  // Names of the topics that were changed or removed since change_count() was `since`, each once. Nothing: it
+  // is too long ago, any may have been.
+  std::optional<std::vector<std::string>> changed_since(uint64_t since) const;
 
   // The configuration for a topic that a send creates after the pattern of `default_topic`, or a reason why
   // not (TopicConfigManager.createTopicInSendMessageMethod).
@@ -59,10 +67,13 @@ class TopicManager : public PersistedTable {
   const BrokerConfig& config_;
   const int delay_levels_;
   void add(proto::TopicConfig c);
+  void note_change(std::string_view topic, int64_t now_ms);
   TextMap<KnownTopic> topics_;
   TextSet system_;
   mutable proto::TopicConfig light_;
   proto::DataVersion version_;
+  uint64_t change_count_ = 0;
+  std::deque<std::string> last_changed_;  // a name for each of the last changes
 };
 
 }  // namespace rmq::broker

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t timeout_default_ms = 120'000;
 constexpr int64_t timeout_max_ms = 86'400'000;
+using Extent = RouteTable::Extent;
 
 // Of everything that a registration says. Never 0.
 uint64_t fingerprint_of(Request& r, const proto::RegisterBroker::Request& h) {
@@ -45,6 +46,23 @@ RouteTable::Registration registration_of(const proto::RegisterBroker::Request& h
   return out;
 }
 
+// False: the header makes no sense.
+bool take_extent(const proto::RegisterBroker::Request& h, RouteTable::Registration& out) {
+  if (h.difference_of) {
+    auto base = proto::DataVersion::parse(*h.difference_of);
+    if (!base || h.part || h.parts) return false;
+    out.extent = Extent::difference;
+    out.base = *base;
+    return true;
+  }
+  if (!h.part && !h.parts) return true;
+  const int32_t part = h.part.value_or(0), parts = h.parts.value_or(0);
+  if (part < 1 || part > parts) return false;
+  if (parts == 1) return true;
+  out.extent = part == 1 ? Extent::first_part : part == parts ? Extent::last_part : Extent::next_part;
+  return true;
+}
+
 }  // namespace
 
 void NameServer::register_broker(Request& r, proto::RegisterBroker::Request h) {
@@ -54,10 +72,14 @@ void NameServer::register_broker(Request& r, proto::RegisterBroker::Request h) {
     return r.reply(ResponseCode::SYSTEM_ERROR, "register broker failed");
   const Channel channel = reinterpret_cast<Channel>(&r.connection());
   const int64_t now_ns = Loop::current().now_ns();
-  const RouteTable::Registration registration = registration_of(h, channel);
-  const uint64_t fingerprint = fingerprint_of(r, h);
-  if (auto same = routes_.refresh_if_same(registration, fingerprint, now_ns))
-    return answer_registration(r, *same);
+  RouteTable::Registration registration = registration_of(h, channel);
+  if (!take_extent(h, registration))
+    return r.reply(ResponseCode::SYSTEM_ERROR, "register broker failed, it is no part and no difference");
+  const bool is_whole = registration.extent == Extent::whole;
+  const uint64_t fingerprint = is_whole ? fingerprint_of(r, h) : 0;
+  if (is_whole)
+    if (auto same = routes_.refresh_if_same(registration, fingerprint, now_ns))
+      return answer_registration(r, *same);
 
   auto body = proto::RegisterBrokerBody::parse_any(as_text(r.body()), h.compressed, r.command.version);
   if (!body)
@@ -82,6 +104,11 @@ void NameServer::answer_registration(Request& r, const RouteTable::Registered& d
   using Outcome = RouteTable::Registered::Outcome;
   if (done.outcome == Outcome::refused) return r.reply(ResponseCode::SYSTEM_ERROR, "register broker failed");
   proto::RegisterBroker::Response header;
+  if (done.outcome == Outcome::incomplete) {
+    header.wants_whole = true;
+    return r.answer<proto::RegisterBroker>(ResponseCode::SYSTEM_ERROR, header,
+                                           "register broker failed, what it builds upon is not here");
+  }
   if (!done.master_addr.empty()) {
     header.master_addr = done.master_addr;
     header.ha_server_addr = done.ha_server_addr;
@@ -109,6 +136,7 @@ void NameServer::query_data_version(Request& r, proto::QueryDataVersion::Request
   const proto::DataVersion* held = routes_.data_version(h.cluster_name, h.broker_addr);
   proto::QueryDataVersion::Response header;
   header.changed = held == nullptr || !(*held == *asked);
+  if (h.offers_differences.value_or(false)) header.takes_differences = true;
   routes_.heartbeat(h.cluster_name, h.broker_addr, Loop::current().now_ns());
   r.answer<proto::QueryDataVersion>(header, held == nullptr ? std::string() : held->to_json());
 }

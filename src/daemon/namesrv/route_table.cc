@@ -79,7 +79,7 @@ RouteTable::QueueEntry& RouteTable::make_entry(Topic& t, BrokerSet& set) {
   if (QueueEntry* e = find_entry(t, set)) return *e;
   set.topics.insert(&t);
   return *t.queues.insert(entry_position(t.queues, set.data.broker_name),
-                          QueueEntry{&set, 0, 0, 0, 0, {}, {}});
+                          QueueEntry{&set, 0, 0, 0, 0, set.round, {}, {}});
 }
 
 void RouteTable::remove_entry(Topic& t, BrokerSet& set) {
@@ -144,6 +144,16 @@ bool RouteTable::id_is_taken(const BrokerSet& set, const Registration& r, const 
   return live != nullptr && live->version.state_version > version.state_version;
 }
 
+// It builds upon something that is not here.
+bool RouteTable::is_incomplete(const Registration& r, const Live* live, const BrokerSet* set) const {
+  if (r.extent == Extent::whole || r.extent == Extent::first_part) return false;
+  if (live == nullptr || set == nullptr) return true;
+  const auto id = set->data.broker_addrs.find(r.broker_id);
+  if (id == set->data.broker_addrs.end() || id->second != r.broker_addr) return true;
+  if (r.extent == Extent::difference) return live->in_parts || live->version != r.base;
+  return !live->in_parts;
+}
+
 RouteTable::Registered RouteTable::register_broker(const Registration& r,
                                                    const proto::RegisterBrokerBody& body, int64_t now_ns) {
   const proto::TopicConfigSerializeWrapper& topics = body.topic_config_wrapper;
@@ -158,6 +168,10 @@ RouteTable::Registered RouteTable::register_broker(const Registration& r,
   if (set != nullptr && id_is_taken(*set, r, version)) {
     forget_live(r.cluster, r.broker_addr);
     out.outcome = Registered::Outcome::ignored;
+    return out;
+  }
+  if (is_incomplete(r, live, set)) {
+    out.outcome = Registered::Outcome::incomplete;
     return out;
   }
   const bool has_id = set != nullptr && set->data.broker_addrs.contains(r.broker_id);
@@ -189,19 +203,14 @@ RouteTable::Registered RouteTable::register_broker(const Registration& r,
   out.min_id_changed = r.broker_id < min_before;
   const bool is_prime_slave =
       r.enable_acting_master && r.broker_id != 0 && r.broker_id == addrs.begin()->first;
-  if (r.broker_id == 0 || is_prime_slave) take_topics(r, *set, out.is_new, topics);
+  const bool is_new = out.is_new || (r.extent != Extent::difference && live != nullptr && live->is_new);
+  if (r.broker_id == 0 || is_prime_slave) take_topics(r, *set, is_new, body);
 
   Live& l = live_[live_key(r.cluster, r.broker_addr)];
+  l.in_parts = r.extent == Extent::first_part || r.extent == Extent::next_part;
+  l.is_new = is_new && l.in_parts;
   if (out.is_new || !is_older(version, l.version)) l.version = version;
-  l.cluster = r.cluster;
-  l.broker_name = r.broker_name;
-  l.broker_addr = r.broker_addr;
-  l.ha_server_addr = r.ha_server_addr;
-  l.broker_id = r.broker_id;
-  l.last_update_ns = now_ns;
-  l.timeout_ns = r.timeout_ns;
-  l.channel = r.channel;
-  l.fingerprint = 0;
+  take_header(l, r, now_ns);
   if (body.filter_server_list) {
     std::optional<std::vector<std::string>> list = body.filter_server_list;
     if (list->empty()) list.reset();
@@ -211,6 +220,18 @@ RouteTable::Registered RouteTable::register_broker(const Registration& r,
   }
   fill_master(r, *set, out);
   return out;
+}
+
+void RouteTable::take_header(Live& l, const Registration& r, int64_t now_ns) {
+  l.cluster = r.cluster;
+  l.broker_name = r.broker_name;
+  l.broker_addr = r.broker_addr;
+  l.ha_server_addr = r.ha_server_addr;
+  l.broker_id = r.broker_id;
+  l.last_update_ns = now_ns;
+  l.timeout_ns = r.timeout_ns;
+  l.channel = r.channel;
+  l.fingerprint = 0;
 }
 
 void RouteTable::fill_master(const Registration& r, const BrokerSet& set, Registered& out) const {
@@ -224,16 +245,16 @@ void RouteTable::fill_master(const Registration& r, const BrokerSet& set, Regist
 }
 
 void RouteTable::take_topics(const Registration& r, BrokerSet& set, bool force,
-                             const proto::TopicConfigSerializeWrapper& topics) {
+                             const proto::RegisterBrokerBody& body) {
+  const proto::TopicConfigSerializeWrapper& topics = body.topic_config_wrapper;
   const DataVersion& version = topics.data_version;
   const bool is_stale = !force && is_older(version, set.newest);
   const bool has_mappings = topics.topic_queue_mapping_info_map.size() > 2;
-  // A table of one topic is news about that topic, not the whole.
-  if (options_.delete_missing_topics && !has_mappings && !is_stale && topics.topic_config_table.size() > 1)
-    remove_missing_topics(set, topics.topic_config_table);
+  if (r.extent == Extent::whole || r.extent == Extent::first_part) set.round++;
   const bool read_only = r.broker_id != 0 && set.data.enable_acting_master;
   for (const auto& [name, config] : topics.topic_config_table)
     take_topic(config, read_only ? config.perm & ~proto::perm::write : config.perm, set, force, version);
+  if (options_.delete_missing_topics && !has_mappings && !is_stale) remove_missing_topics(r, set, body);
   if (is_stale) return;
   if (has_mappings) take_mappings(set, topics.topic_queue_mapping_info_map);
   set.newest = version;
@@ -244,6 +265,7 @@ void RouteTable::take_topic(const proto::TopicConfig& c, int32_t perm, BrokerSet
   if (c.topic_name.empty()) return;
   Topic* t = find_topic(c.topic_name);
   QueueEntry* e = t == nullptr ? nullptr : find_entry(*t, set);
+  if (e != nullptr) e->round = set.round;
   if (e != nullptr && !force && (version == e->version || is_older(version, e->version))) return;
   const bool is_new = e == nullptr;
   if (is_new) {
@@ -281,10 +303,18 @@ void RouteTable::take_mappings(BrokerSet& set, std::string_view mappings) {
   }
 }
 
-void RouteTable::remove_missing_topics(BrokerSet& set, const proto::TopicConfigTable& table) {
+void RouteTable::remove_missing_topics(const Registration& r, BrokerSet& set,
+                                       const proto::RegisterBrokerBody& body) {
   std::vector<Topic*> missing;
-  for (Topic* t : set.topics)
-    if (!table.contains(t->name)) missing.push_back(t);
+  if (r.extent == Extent::difference) {
+    for (const std::string& name : body.deleted_topics)
+      if (Topic* t = find_topic(name); t != nullptr && find_entry(*t, set) != nullptr) missing.push_back(t);
+  } else if (r.extent == Extent::last_part ||
+             // A table of one topic is news about that topic, not the whole.
+             (r.extent == Extent::whole && body.topic_config_wrapper.topic_config_table.size() > 1)) {
+    for (Topic* t : set.topics)
+      if (find_entry(*t, set)->round != set.round) missing.push_back(t);
+  }
   for (Topic* t : missing) remove_entry(*t, set);
 }
 

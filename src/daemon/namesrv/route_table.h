@@ -50,6 +50,8 @@ struct RouteOptions {
 
 class RouteTable {
  public:
+  // What a registration's body is: all topics; one of several parts of all; what has changed.
+  enum class Extent : uint8_t { whole, first_part, next_part, last_part, difference };
   struct Registration {
     std::string_view cluster, broker_name, broker_addr, ha_server_addr;
     int64_t broker_id = 0;
@@ -57,11 +59,14 @@ class RouteTable {
     std::optional<bool> enable_acting_master;  // absent: a broker older than 5.0
     std::optional<std::string_view> zone_name;
     Channel channel = 0;
+    Extent extent = Extent::whole;
+    proto::DataVersion base;  // of a difference
   };
   struct Registered {
     // refused: the first registration of a broker has exactly one topic. ignored: another address holds the
-    // broker id with a higher state version.
-    enum class Outcome : uint8_t { done, refused, ignored } outcome = Outcome::done;
+    // broker id with a higher state version. incomplete: a difference from a version that is not here, or a
+    // part without the first.
+    enum class Outcome : uint8_t { done, refused, ignored, incomplete } outcome = Outcome::done;
     bool is_new = false;  // this address was not known
     bool min_id_changed = false;
     std::string ha_server_addr, master_addr;  // of the master, for a slave; empty: no live master
@@ -131,10 +136,12 @@ class RouteTable {
     std::unordered_set<Topic*> topics;
     proto::DataVersion newest;  // of the registrations that gave topics
     TextMap<Deleted> deleted;
+    uint32_t round = 0;  // of registrations in parts
   };
   struct QueueEntry {
     BrokerSet* set;
     int32_t read_queue_nums, write_queue_nums, perm, topic_sys_flag;
+    uint32_t round;  // the last one that had it
     proto::DataVersion version;
     std::unique_ptr<std::string> mapping;  // TopicQueueMappingInfo of a static topic, JSON
   };
@@ -153,6 +160,8 @@ class RouteTable {
     Channel channel = 0;
     std::optional<std::vector<std::string>> filter_servers;
     uint64_t fingerprint = 0;
+    bool in_parts = false;  // the last part has not come
+    bool is_new = false;    // these parts are its first registration
   };
 
   static std::string live_key(std::string_view cluster, std::string_view addr);
@@ -168,12 +177,13 @@ class RouteTable {
   void remove_set(BrokerSet& set);
   void clear_write_bit(BrokerSet& set);
   bool id_is_taken(const BrokerSet& set, const Registration& r, const proto::DataVersion& version) const;
-  void take_topics(const Registration& r, BrokerSet& set, bool force,
-                   const proto::TopicConfigSerializeWrapper& topics);
+  bool is_incomplete(const Registration& r, const Live* live, const BrokerSet* set) const;
+  void take_topics(const Registration& r, BrokerSet& set, bool force, const proto::RegisterBrokerBody& body);
   void take_topic(const proto::TopicConfig& c, int32_t perm, BrokerSet& set, bool force,
                   const proto::DataVersion& version);
   void take_mappings(BrokerSet& set, std::string_view mappings);
-  void remove_missing_topics(BrokerSet& set, const proto::TopicConfigTable& table);
+  void remove_missing_topics(const Registration& r, BrokerSet& set, const proto::RegisterBrokerBody& body);
+  static void take_header(Live& l, const Registration& r, int64_t now_ns);
   void fill_master(const Registration& r, const BrokerSet& set, Registered& out) const;
   proto::TopicRouteData build_route(const Topic& t, std::string_view order_conf) const;
   void act_as_master(proto::TopicRouteData& route) const;

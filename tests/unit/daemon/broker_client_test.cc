@@ -444,6 +444,8 @@ TEST(BrokerClient, GroupAdministration) {
 struct StrictNamesrv : Service {
   int good = 0, bad = 0;
   Task<void> serve(Request& r) override {
+    if (r.command.code != static_cast<int32_t>(RequestCode::REGISTER_BROKER))
+      co_return r.reply(ResponseCode::REQUEST_CODE_NOT_SUPPORTED);
     auto h = proto::RegisterBroker::decode(r.command);
     bool right = h && h->body_crc32 == static_cast<int32_t>(body_crc(r.body()));
     (right ? good : bad)++;

@@ -349,5 +349,84 @@ TEST_F(RouteTableTest, ManyBrokersAndTopics) {
   EXPECT_TRUE(table.cluster_info().broker_addr_table.empty());
 }
 
+// ---- in parts, and by differences ---------------------------------------------------------------------
+
+using Extent = RouteTable::Extent;
+using Outcome = RouteTable::Registered::Outcome;
+
+TEST_F(RouteTableTest, PartsMakeAWhole) {
+  table.set_options({.delete_missing_topics = true});
+  auto part = [&](Extent extent, const Topics& topics, DataVersion v) {
+    auto r = broker("1.1.1.1:1");
+    r.extent = extent;
+    return add(r, topics, v).outcome;
+  };
+  EXPECT_EQ(part(Extent::next_part, {{"A", 6}, {"B", 6}}, version(1)), Outcome::incomplete) << "of what?";
+  EXPECT_EQ(part(Extent::first_part, {{"A", 6}, {"B", 6}}, version(1)), Outcome::done);
+  EXPECT_EQ(part(Extent::next_part, {{"C", 6}, {"D", 6}}, version(1)), Outcome::done);
+  EXPECT_EQ(part(Extent::last_part, {{"E", 6}}, version(1)), Outcome::done);
+  EXPECT_EQ(part(Extent::last_part, {{"F", 6}}, version(1)), Outcome::incomplete) << "it is over";
+  for (const char* t : {"A", "B", "C", "D", "E"}) EXPECT_EQ(perm(t), 6) << t;
+  part(Extent::first_part, {{"A", 6}, {"B", 4}}, version(2));
+  EXPECT_EQ(perm("C"), 6) << "its part may come";
+  part(Extent::last_part, {{"D", 6}}, version(3));
+  EXPECT_EQ(perm("B"), 4);
+  for (const char* t : {"C", "E"}) EXPECT_EQ(perm(t), -1) << t;
+  for (const char* t : {"A", "D"}) EXPECT_EQ(perm(t), 6) << t;
+}
+
+// What a broker says that comes back with older files is believed to the last part.
+TEST_F(RouteTableTest, PartsOfABrokerThatRegistersAnewAreBelieved) {
+  add(broker("1.1.1.2:1", 1, 2, true), {{"T", 6}, {"U", 6}}, version(9));
+  add(broker("1.1.1.1:1"), {{"T", 6}, {"U", 6}, {"V", 6}}, version(9));
+  table.channel_closed(1);
+  auto r = broker("1.1.1.1:1", 0, 3);
+  r.extent = Extent::first_part;
+  add(r, {{"T", 4}, {"U", 6}}, version(2));
+  r.extent = Extent::last_part;
+  add(r, {{"V", 4}}, version(2));
+  EXPECT_EQ(perm("T"), 4);
+  EXPECT_EQ(perm("V"), 4);
+}
+
+TEST_F(RouteTableTest, ADifferenceLeadsFromOneVersionToTheNext) {
+  auto difference = [&](DataVersion from, const Topics& topics, DataVersion to) {
+    auto r = broker("1.1.1.1:1", 0, 7);
+    r.extent = Extent::difference;
+    r.base = from;
+    return add(r, topics, to).outcome;
+  };
+  EXPECT_EQ(difference(version(1), {}, version(1)), Outcome::incomplete) << "nobody knows the broker";
+  add(broker("1.1.1.1:1"), {{"T", 6}, {"U", 6}}, version(1));
+  EXPECT_EQ(difference(version(1), {{"V", 6}}, version(2)), Outcome::done);
+  EXPECT_EQ(perm("V"), 6) << "one topic is enough";
+  EXPECT_EQ(perm("T"), 6);
+  EXPECT_EQ(difference(version(1), {{"W", 6}}, version(3)), Outcome::incomplete);
+  EXPECT_EQ(perm("W"), -1);
+  EXPECT_EQ(*table.data_version("c", "1.1.1.1:1"), version(2));
+  now_ns += 119 * ns_per_s;
+  EXPECT_EQ(difference(version(2), {}, version(2)), Outcome::done) << "a sign of life";
+  now_ns += 119 * ns_per_s;
+  EXPECT_TRUE(table.expire(now_ns).empty());
+  EXPECT_TRUE(table.channel_closed(1).empty()) << "it has come over another connection";
+  EXPECT_EQ(table.channel_closed(7).size(), 1u);
+}
+
+TEST_F(RouteTableTest, ADifferenceTakesDeletedTopicsAwayWhereThatIsWanted) {
+  add(broker("1.1.1.1:1"), {{"T", 6}, {"U", 6}, {"V", 6}}, version(1));
+  auto r = broker("1.1.1.1:1");
+  r.extent = Extent::difference;
+  for (const char* gone : {"T", "U"}) {
+    table.set_options({.delete_missing_topics = gone[0] == 'U'});
+    r.base = version(gone[0] - 'T' + 1);
+    proto::RegisterBrokerBody body = body_of({}, version(gone[0] - 'T' + 2));
+    body.deleted_topics = {gone, "never there"};
+    EXPECT_EQ(table.register_broker(r, body, now_ns).outcome, Outcome::done);
+  }
+  EXPECT_EQ(perm("T"), 6) << "as with RocketMQ's default";
+  EXPECT_EQ(perm("U"), -1);
+  EXPECT_EQ(perm("V"), 6);
+}
+
 }  // namespace
 }  // namespace rmq::namesrv

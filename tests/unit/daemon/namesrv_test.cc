@@ -298,6 +298,68 @@ TEST(NameServer, HeartbeatsKeepABroker) {
   simulate(heartbeats);
 }
 
+// Who does not ask for rmqd's own way of registering is told nothing of it; who asks can go it.
+Task<void> differences(World& w) {
+  const std::string version = proto::DataVersion{0, 1000, 1}.to_json();
+  const Ext who = {{"clusterName", "c"}, {"brokerAddr", "1.1.1.1:1"}, {"brokerName", "b"}, {"brokerId", "0"}};
+  Answer plain = co_await w.call(RequestCode::QUERY_DATA_VERSION, who, version);
+  EXPECT_EQ(ext(plain, "rmqdTakesDifferences"), "absent");
+  Task<Answer> offer_call = w.call(RequestCode::QUERY_DATA_VERSION,
+                                   {{"clusterName", "c"},
+                                    {"brokerAddr", "1.1.1.1:1"},
+                                    {"brokerName", "b"},
+                                    {"brokerId", "0"},
+                                    {"rmqdOffersDifferences", "true"}},
+                                   version);
+  Answer offer = co_await offer_call;
+  EXPECT_EQ(ext(offer, "rmqdTakesDifferences"), "true");
+  auto send = [&w](std::string_view name, std::string_view value, std::string_view parts, std::string body) {
+    return w.call(RequestCode::REGISTER_BROKER,
+                  {{"brokerName", "b"},
+                   {"brokerAddr", "1.1.1.1:1"},
+                   {"clusterName", "c"},
+                   {"haServerAddr", "ha:1"},
+                   {"brokerId", "0"},
+                   {name, value},
+                   {parts.empty() ? "x" : "rmqdParts", parts}},
+                  body);
+  };
+  const std::string body = two_topics().to_json();
+  struct Wrong {
+    const char *name, *value, *parts;
+  };
+  const Wrong wrongs[] = {{"rmqdPart", "0", "2"},
+                          {"rmqdPart", "3", "2"},
+                          {"rmqdPart", "1", ""},
+                          {"rmqdDifferenceOf", "nonsense", ""},
+                          {"rmqdDifferenceOf", version.c_str(), "2"}};
+  for (const Wrong& wrong : wrongs) {
+    Answer a = co_await send(wrong.name, wrong.value, wrong.parts, body);
+    EXPECT_EQ(code_of(a), 1) << wrong.name << " " << wrong.value;
+    EXPECT_EQ(ext(a, "rmqdWantsWhole"), "absent");
+  }
+  const Wrong unfounded[] = {{"rmqdPart", "2", "2"}, {"rmqdDifferenceOf", version.c_str(), ""}};
+  for (const Wrong& u : unfounded) {
+    Answer a = co_await send(u.name, u.value, u.parts, body);
+    EXPECT_EQ(code_of(a), 1);
+    EXPECT_EQ(ext(a, "rmqdWantsWhole"), "true") << "the broker is not known here: " << u.name;
+  }
+  Answer first = co_await send("rmqdPart", "1", "2", body);
+  Answer second = co_await send("rmqdPart", "2", "2", two_topics("Second").to_json());
+  EXPECT_EQ(code_of(first) + code_of(second), 0);
+  proto::RegisterBrokerBody more = two_topics("Third");
+  more.topic_config_wrapper.data_version = {0, 2000, 2};
+  Answer third = co_await send("rmqdDifferenceOf", version, "", more.to_json());
+  EXPECT_EQ(code_of(third), 0) << remark(third);
+  for (const char* t : {"T", "Second", "Third"}) {
+    Answer there = co_await route(w, t);
+    EXPECT_EQ(code_of(there), 0) << t;
+  }
+}
+TEST(NameServer, TakesPartsAndDifferencesFromWhoAsks) {
+  simulate(differences);
+}
+
 Task<void> topics(World& w) {
   Answer a = co_await register_plain(w);
   EXPECT_EQ(code_of(a), 0);
