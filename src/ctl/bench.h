@@ -67,6 +67,7 @@ struct BenchPlan {
   size_t window = 8;  // requests in flight on each
   int64_t duration_ms = 10'000;
   int64_t requests_max = INT64_MAX;  // no more than that, also before the time is over
+  const char* counted = "messages";  // what BenchResult::messages are
   const char* unit = "msg/s";
 };
 

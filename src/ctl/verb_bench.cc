@@ -10,6 +10,7 @@
 #include "ctl/sender.h"
 #include "proto/batch.h"
 #include "proto/fastjson.h"
+#include "proto/headers_namesrv.h"
 #include "proto/headers_offset.h"
 #include "proto/headers_pull.h"
 #include "proto/properties.h"
@@ -193,6 +194,41 @@ class PullLoad : public Workload {
   std::vector<State> states_;
 };
 
+// Route queries, of one topic or of a topic and its numbered followers in turn.
+class RouteLoad : public Workload {
+ public:
+  RouteLoad(std::string topic, uint64_t topics) : topic_(std::move(topic)), topics_(topics) {}
+
+  void prepare(Slot& slot, size_t number, size_t, int32_t opaque) override {
+    const std::string topic = topics_ == 1 ? topic_ : numbered_topic(topic_, 0);
+    proto::GetRouteInfoRequestHeader h;
+    h.topic = topic;
+    h.accept_standard_json_only = true;
+    proto::GetRouteinfoByTopic::append_request(slot.frame, opaque, h);
+    places_.resize(std::max(places_.size(), number + 1));
+    if (topics_ > 1) places_[number].at = slot.frame.find(topic) + topic.size() - topic_digits;
+    slot.queue_id = static_cast<int32_t>(number);
+  }
+
+  void patch(Slot& slot, int64_t) override {
+    if (topics_ == 1) return;
+    places_[static_cast<size_t>(slot.queue_id)].put_decimal(slot.frame, next_++ % topics_, topic_digits);
+  }
+
+  bool take(Slot&, const proto::RemotingCommand& answer, size_t body_bytes, BenchResult* r) override {
+    if (answer.code != 0) return false;
+    r->messages++;
+    r->bytes += static_cast<int64_t>(body_bytes);
+    return true;
+  }
+
+ private:
+  const std::string topic_;
+  const uint64_t topics_;
+  std::vector<Patch> places_;
+  uint64_t next_ = 0;
+};
+
 Outcome<BenchPlan> plan_of(Context& c) {
   const Options& o = c.options();
   BenchPlan plan;
@@ -200,6 +236,8 @@ Outcome<BenchPlan> plan_of(Context& c) {
   plan.window = static_cast<size_t>(o.window.value_or(8));
   TRY_VAR(ms, c.duration_ms(o.duration, "--duration", 10'000));
   plan.duration_ms = ms;
+  if (o.count) plan.requests_max = *o.count;
+  if (o.count && o.duration.empty()) plan.duration_ms = no_end_ms;
   return plan;
 }
 
@@ -233,9 +271,9 @@ void write_json(Context& c, const BenchPlan& plan, const BenchResult& r) {
 void write_text(Context& c, const BenchPlan& plan, const BenchResult& r) {
   double rate = static_cast<double>(r.messages) / r.seconds;
   c.print(fmt::format("{} connections x {} in flight, {:.1f}s\n", plan.connections, plan.window, r.seconds));
-  c.print(fmt::format("{:<12}{} ({} requests)\n", "messages", format_number(r.messages),
+  c.print(fmt::format("{:<12}{} ({} requests)\n", plan.counted, format_number(r.messages),
                       format_number(r.requests)));
-  c.print(fmt::format("{:<12}{} msg/s, {}/s\n", "rate", format_number(static_cast<int64_t>(rate)),
+  c.print(fmt::format("{:<12}{} {}, {}/s\n", "rate", format_number(static_cast<int64_t>(rate)), plan.unit,
                       format_bytes(static_cast<int64_t>(static_cast<double>(r.bytes) / r.seconds))));
   c.print(fmt::format("{:<12}p50 {}us  p90 {}us  p99 {}us  p99.9 {}us  max {}us\n", "latency",
                       r.latency.percentile_us(0.50), r.latency.percentile_us(0.90),
@@ -277,7 +315,6 @@ Outcome<void> bench_send(Context& c) {
   const auto topics = static_cast<uint64_t>(o.topics.value_or(1));
   const int64_t batch = o.batch.value_or(1);
   if (o.count) plan.requests_max = (*o.count + batch - 1) / batch;
-  if (o.count && o.duration.empty()) plan.duration_ms = no_end_ms;
   TRY_VAR(target, write_target(c, topics == 1 ? c.arg(0) : numbered_topic(c.arg(0), 0)));
   for (const WriteQueue& q : target.queues)
     if (std::find(plan.addresses.begin(), plan.addresses.end(), q.address) == plan.addresses.end())
@@ -327,8 +364,20 @@ Outcome<void> bench_pull(Context& c) {
   return finish(c, plan, result);
 }
 
+Outcome<void> bench_route(Context& c) {
+  TRY_VAR(plan, plan_of(c));
+  plan.counted = "routes";
+  plan.unit = "routes/s";
+  TRY(c.namesrv());
+  TRY_VAR(list, c.namesrv_list());
+  for (const Address& a : list) plan.addresses.push_back(to_string(a));
+  RouteLoad load(c.arg(0), static_cast<uint64_t>(c.options().topics.value_or(1)));
+  TRY_VAR(result, run_bench(c, plan, load));
+  return finish(c, plan, result);
+}
+
 constexpr OptionSpec connections_option = {
-    "--connections", "N", &Options::connections, "connections to the brokers (default 16)", 1, 10'000};
+    "--connections", "N", &Options::connections, "connections to the servers (default 16)", 1, 10'000};
 constexpr OptionSpec window_option = {
     "--window", "N", &Options::window, "requests in flight on each connection (default 8)", 1, 4'096};
 constexpr OptionSpec duration_option = {"-d,--duration", "DURATION", &Options::duration,
@@ -353,6 +402,15 @@ constexpr OptionSpec pull_options[] = {
     duration_option,
 };
 
+constexpr OptionSpec route_options[] = {
+    connections_option,
+    window_option,
+    {"--topics", "N", &Options::topics, "in turn of TOPIC_000000 and the N - 1 that follow; 1: of TOPIC", 1,
+     1'000'000},
+    {"--count", "N", &Options::count, "stop after N queries", 1, INT64_MAX / 2},
+    duration_option,
+};
+
 constexpr Verb verbs[] = {
     {"bench send", "TOPIC", 1, 1, send_options, bench_send, "load brokers with messages and measure",
      "On a terminal a line shows the rate and the latencies of the last quarter second. The result tells "
@@ -361,6 +419,9 @@ constexpr Verb verbs[] = {
     {"bench pull", "TOPIC", 1, 1, pull_options, bench_pull, "load brokers with pulls and measure",
      "Reads the topic's queues again and again from their beginnings, several times at once. Nothing at the "
      "broker changes."},
+    {"bench route", "TOPIC", 1, 1, route_options, bench_route,
+     "load name servers with route queries and measure",
+     "Connections go to the name servers in turn. In --json, messages are routes that came."},
 };
 
 }  // namespace

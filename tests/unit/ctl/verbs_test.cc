@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "ctl/program.h"
 #include "fake_server.h"
 #include "json.h"
@@ -426,6 +428,27 @@ TEST_F(Verbs, BenchPullsWhatIsThereAgainAndAgain) {
   JsonDocument d;
   ASSERT_TRUE(d.parse(r.out)) << r.out;
   EXPECT_EQ(d.integer("/messages"), d.integer("/requests") * 2);  // the fake gives two at a time
+}
+
+TEST_F(Verbs, BenchAsksForRoutesInTurn) {
+  std::set<std::string> asked;
+  server_.on(RequestCode::GET_ROUTEINFO_BY_TOPIC, [&](const FakeServer::Request& r) {
+    const auto topic = r.command.ext.value_or("topic", "");
+    asked.emplace(topic);
+    FakeServer::Answer a;
+    proto::append_response(a.bytes, r.command,
+                           topic == "T_000002" ? ResponseCode::TOPIC_NOT_EXIST : ResponseCode::SUCCESS, "",
+                           "{}");
+    return a;
+  });
+  Ran r = on_server({"bench", "route", "T", "--topics", "3", "--count", "30", "--json"});
+  EXPECT_EQ(r.exit, 1) << "one of three is not there";
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(r.out)) << r.out;
+  EXPECT_EQ(d.integer("/requests"), 30);
+  EXPECT_EQ(d.integer("/messages"), 20);
+  EXPECT_EQ(d.integer("/refused/17"), 10);
+  EXPECT_EQ(asked, (std::set<std::string>{"T_000000", "T_000001", "T_000002"}));
 }
 
 TEST_F(Verbs, AMemberIsAskedWhatItIsAt) {
