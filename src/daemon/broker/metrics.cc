@@ -84,7 +84,11 @@ BrokerMetrics::OfTopic& BrokerMetrics::of(std::string_view topic) {
 BrokerMetrics::OfPair& BrokerMetrics::of(std::string_view topic, std::string_view group) {
   key_.assign(topic);
   (key_ += '@') += group;
-  if (last_pair_ == nullptr || last_pair_->first != key_) last_pair_ = &*pairs_.try_emplace(key_).first;
+  if (last_pair_ == nullptr || last_pair_->first != key_) {
+    auto [it, is_new] = pairs_.try_emplace(key_);
+    if (is_new) index_.add(topic_of(key_), group_of(key_));
+    last_pair_ = &*it;
+  }
   return last_pair_->second;
 }
 
@@ -175,12 +179,25 @@ void BrokerMetrics::answered(const Request& r, proto::ResponseCode code, int64_t
   if (creates) created(r, code, ms);
 }
 
+void BrokerMetrics::forget_pair(std::string_view topic, std::string_view group) {
+  key_.assign(topic);
+  (key_ += '@') += group;
+  looked_at_++;
+  pairs_.erase(key_);
+  index_.remove(topic, group);
+}
+
 void BrokerMetrics::forget_topic(std::string_view topic) {
-  forget_where([&](std::string_view t) { return t != topic; }, [](std::string_view) { return true; });
+  if (auto it = topics_.find(topic); it != topics_.end()) topics_.erase(it);
+  looked_at_++;
+  for (const std::string& group : index_.groups_of(topic)) forget_pair(topic, group);
+  last_topic_ = nullptr;
+  last_pair_ = nullptr;
 }
 
 void BrokerMetrics::forget_group(std::string_view group) {
-  forget_where([](std::string_view) { return true; }, [&](std::string_view g) { return g != group; });
+  for (const std::string& topic : index_.topics_of(group)) forget_pair(topic, group);
+  last_pair_ = nullptr;
 }
 
 }  // namespace rmq::broker

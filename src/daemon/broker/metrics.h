@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "daemon/broker/pair_index.h"
 #include "daemon/broker/text_map.h"
 #include "daemon/metric_histogram.h"
 #include "proto/codes.h"
@@ -74,13 +75,18 @@ class BrokerMetrics {
   // Forgets what those say is there no more.
   template <class HasTopic, class HasGroup>
   void forget_where(HasTopic has_topic, HasGroup has_group) {
+    looked_at_ += topics_.size() + pairs_.size();
     std::erase_if(topics_, [&](const auto& e) { return !has_topic(e.first); });
     std::erase_if(pairs_, [&](const auto& e) {
-      return !has_topic(topic_of(e.first)) || !has_group(group_of(e.first));
+      const bool goes = !has_topic(topic_of(e.first)) || !has_group(group_of(e.first));
+      if (goes) index_.remove(topic_of(e.first), group_of(e.first));
+      return goes;
     });
     last_topic_ = nullptr;
     last_pair_ = nullptr;
   }
+  // How many series all forgetting has looked at.
+  uint64_t looked_at() const { return looked_at_; }
 
   // ---- what was counted ----
   struct OfTopic {
@@ -117,12 +123,15 @@ class BrokerMetrics {
   static size_t index(Processor p) { return static_cast<size_t>(p); }
   OfTopic& of(std::string_view topic);
   OfPair& of(std::string_view topic, std::string_view group);
+  void forget_pair(std::string_view topic, std::string_view group);
   static constexpr int32_t unknown_code = -1;
   Rpc& rpc_of(const Request& r, int32_t request_code, int32_t response_code);
   void created(const Request& r, proto::ResponseCode code, double ms);
 
   TextMap<OfTopic> topics_;
   TextMap<OfPair> pairs_;
+  PairIndex index_;  // of pairs_
+  uint64_t looked_at_ = 0;
   std::unordered_map<uint64_t, Rpc> rpcs_;
   Creation creation_;
   std::array<int64_t, processors> at_work_{};

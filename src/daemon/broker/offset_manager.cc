@@ -44,7 +44,17 @@ const OffsetManager::Queues* OffsetManager::find(const Table& t, std::string_vie
 OffsetManager::Queues& OffsetManager::make(Table& t, std::string_view group, std::string_view topic) {
   std::string_view key = key_of(group, topic);
   auto it = t.find(key);
-  if (it == t.end()) it = t.emplace(std::string(key), Queues{}).first;
+  if (it == t.end()) {
+    it = t.emplace(std::string(key), Queues{}).first;
+    index_.add(topic, group);
+  }
+  return it->second;
+}
+
+OffsetManager::Queues& OffsetManager::make_committed(const std::string& key) {
+  auto [it, is_new] = offsets_.try_emplace(key);
+  std::string_view topic, group;
+  if (is_new && splits_to(key, &topic, &group)) index_.add(topic, group);
   return it->second;
 }
 
@@ -184,46 +194,36 @@ int64_t OffsetManager::pulled(std::string_view group, std::string_view topic, in
 }
 
 std::vector<std::string> OffsetManager::topics_of(std::string_view group) const {
-  std::vector<std::string> out;
-  for (const auto& [key, q] : offsets_) {
-    std::string_view t, g;
-    if (splits_to(key, &t, &g) && g == group) out.emplace_back(t);
-  }
+  std::vector<std::string> out = index_.topics_of(group);
+  looked_at_ += out.size();
+  std::erase_if(out, [&](const std::string& topic) { return find(offsets_, group, topic) == nullptr; });
   return out;
 }
 
 std::vector<std::string> OffsetManager::groups_of(std::string_view topic) const {
-  std::vector<std::string> out;
-  for (const auto& [key, q] : offsets_) {
-    std::string_view t, g;
-    if (splits_to(key, &t, &g) && t == topic) out.emplace_back(g);
-  }
+  std::vector<std::string> out = index_.groups_of(topic);
+  looked_at_ += out.size();
+  std::erase_if(out, [&](const std::string& group) { return find(offsets_, group, topic) == nullptr; });
   return out;
 }
 
-template <class Wanted>
-void OffsetManager::remove_where(Wanted wanted) {
-  for (const auto& [key, q] : offsets_) {
-    if (!wanted(key)) continue;
+void OffsetManager::remove(std::string_view group, std::string_view topic) {
+  const std::string key(key_of(group, topic));
+  looked_at_++;
+  if (offsets_.contains(key)) {
     note("D " + key);
     if (follower_ != nullptr) follower_->offsets_removed(key);
   }
-  for (Table* table : {&offsets_, &resets_, &pulled_})
-    std::erase_if(*table, [&](const auto& e) { return wanted(e.first); });
+  for (Table* table : {&offsets_, &resets_, &pulled_}) table->erase(key);
+  index_.remove(topic, group);
 }
 
 void OffsetManager::remove_topic(std::string_view topic) {
-  remove_where([topic](std::string_view key) {
-    std::string_view t, g;
-    return splits_to(key, &t, &g) && t == topic;
-  });
+  for (const std::string& group : index_.groups_of(topic)) remove(group, topic);
 }
 
 void OffsetManager::remove_group(std::string_view group) {
-  remove_where([group](std::string_view key) {
-    std::string_view t, g;
-    return splits_to(key, &t, &g) && g == group;
-  });
+  for (const std::string& topic : index_.topics_of(group)) remove(group, topic);
 }
 
 void OffsetManager::copy(std::string_view from_group, std::string_view to_group, std::string_view topic) {
@@ -275,16 +275,19 @@ std::string OffsetManager::render() const {
 Result<void> OffsetManager::parse(std::string_view text) {
   TRY_VAR(w, proto::ConsumerOffsetWrapper::parse(text));
   version_ = w.data_version;
-  for (auto& [key, q] : w.offset_table) offsets_.insert_or_assign(key, std::move(q));
+  for (auto& [key, q] : w.offset_table) make_committed(key) = std::move(q);
   if (w.lmq_offset_table)
-    for (const auto& [key, offset] : *w.lmq_offset_table) offsets_[key][store::light_queue_id] = offset;
+    for (const auto& [key, offset] : *w.lmq_offset_table) make_committed(key)[store::light_queue_id] = offset;
   return {};
 }
 
 bool OffsetManager::apply(std::string_view change) {
   if (change.starts_with("D ")) {
     auto it = offsets_.find(change.substr(2));
-    if (it != offsets_.end()) offsets_.erase(it);
+    if (it == offsets_.end()) return true;
+    std::string_view topic, group;
+    if (splits_to(it->first, &topic, &group)) index_.remove(topic, group);
+    offsets_.erase(it);
     return true;
   }
   if (!change.starts_with("C ")) return false;
@@ -295,7 +298,7 @@ bool OffsetManager::apply(std::string_view change) {
   if (queue.ec != std::errc{} || queue.ptr == end || *queue.ptr != ' ') return false;
   auto number = std::from_chars(queue.ptr + 1, end, offset);
   if (number.ec != std::errc{} || number.ptr == end || *number.ptr != ' ') return false;
-  offsets_[std::string(number.ptr + 1, end)][queue_id] = offset;
+  make_committed(std::string(number.ptr + 1, end))[queue_id] = offset;
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/broker/logged_table.h"
+#include "daemon/broker/pair_index.h"
 #include "daemon/broker/text_map.h"
 #include "proto/bodies_config.h"
 
@@ -64,11 +65,14 @@ class OffsetManager : public LoggedTable {
   void note_pulled(std::string_view group, std::string_view topic, int32_t queue_id, int64_t next_offset);
   int64_t pulled(std::string_view group, std::string_view topic, int32_t queue_id) const;  // -1: never
 
+  // With offsets that were committed.
   std::vector<std::string> topics_of(std::string_view group) const;
   std::vector<std::string> groups_of(std::string_view topic) const;
   void remove_topic(std::string_view topic);
   void remove_group(std::string_view group);
   void copy(std::string_view from_group, std::string_view to_group, std::string_view topic);
+  // How many pairs of topic and group all look-ups and removals by one of the two have looked at.
+  uint64_t looked_at() const { return looked_at_; }
 
   proto::ConsumerOffsetWrapper snapshot() const;
 
@@ -82,10 +86,10 @@ class OffsetManager : public LoggedTable {
  private:
   using Table = TextMap<Queues>;
   static const Queues* find(const Table& t, std::string_view group, std::string_view topic);
-  static Queues& make(Table& t, std::string_view group, std::string_view topic);
+  Queues& make(Table& t, std::string_view group, std::string_view topic);
+  Queues& make_committed(const std::string& key);
   void set(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
-  template <class Wanted>
-  void remove_where(Wanted wanted);
+  void remove(std::string_view group, std::string_view topic);
   // Of a reset: offsets that the group may have committed before it was told, and until when they may come.
   struct Overtaken {
     int64_t low = 0, high = 0;
@@ -96,6 +100,8 @@ class OffsetManager : public LoggedTable {
   void forget_overtaken(int64_t now_ns);
   const bool light_;
   Table offsets_, resets_, pulled_;
+  PairIndex index_;  // of what is in any of them
+  mutable uint64_t looked_at_ = 0;
   OffsetFollower* follower_ = nullptr;
   TextMap<std::map<int32_t, Overtaken>> overtaken_;
   proto::DataVersion version_;

@@ -102,5 +102,48 @@ TEST(BrokerMetrics, TopicsMayGoWhileAPageIsMade) {
   simulate({changes_while_scraping});
 }
 
+// All topics of a large broker are deleted one by one, then all groups: each deletion looks at what it
+// deletes, not at everything that is left.
+Task<void> mass_deletion(World& w) {
+  constexpr int topics = 100, groups = 10;
+  BrokerMetrics& m = w.broker.metrics;
+  OffsetManager& o = w.broker.offsets;
+  const auto topic_name = [](int t) { return "T" + std::to_string(t); };
+  const auto group_name = [](int g) { return "g" + std::to_string(g); };
+  for (int t = 0; t < topics; t++) {
+    w.broker.topics.put({.topic_name = topic_name(t)}, w.broker.wall_ms());
+    m.message_in(topic_name(t), MessageType::normal, 1, 100);
+    for (int g = 0; g < groups; g++) {
+      m.messages_out(topic_name(t), group_name(g), 1, 100);
+      o.commit(group_name(g), topic_name(t), 0, 7);
+    }
+  }
+  EXPECT_EQ(o.topics_of("g0").size(), size_t{topics});
+  EXPECT_EQ(o.groups_of("T0").size(), size_t{groups});
+  const uint64_t series_before = m.looked_at(), offsets_before = o.looked_at();
+  for (int t = 0; t < topics / 2; t++) {
+    auto a = co_await w.call(RequestCode::DELETE_TOPIC_IN_BROKER, {{"topic", topic_name(t)}});
+    EXPECT_EQ(code_of(a), 0);
+  }
+  EXPECT_EQ(o.topics_of("g0").size(), size_t{topics / 2});
+  EXPECT_EQ(m.pairs().size(), size_t{topics / 2 * groups});
+  for (int g = 0; g < groups; g++) {
+    auto a = co_await w.call(RequestCode::DELETE_SUBSCRIPTIONGROUP,
+                             {{"groupName", group_name(g)}, {"cleanOffset", "true"}});
+    EXPECT_EQ(code_of(a), 0);
+  }
+  EXPECT_TRUE(m.pairs().empty());
+  EXPECT_EQ(m.topics().size(), size_t{topics / 2});
+  EXPECT_TRUE(o.groups_of(topic_name(topics - 1)).empty());
+  EXPECT_EQ(o.query("g1", topic_name(topics - 1), 0), std::nullopt);
+  // Beside the walk of every ten seconds, over what is left.
+  const uint64_t walks = static_cast<uint64_t>(w.broker.now_ns() / (10 * ns_per_s) + 1);
+  EXPECT_LE(m.looked_at() - series_before, uint64_t{2 * topics * groups} + walks * topics * (groups + 1));
+  EXPECT_LE(o.looked_at() - offsets_before, uint64_t{4 * topics * groups});
+}
+TEST(BrokerMetrics, AMassDeletionIsLinear) {
+  simulate({mass_deletion});
+}
+
 }  // namespace
 }  // namespace rmq::broker
