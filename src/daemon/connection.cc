@@ -71,10 +71,30 @@ void Request::append_extents(std::vector<store::LogExtent> body) {
   size_t bytes = 0;
   for (auto& e : body) {
     bytes += e.bytes().size();
-    c.out_.push_back({{}, std::move(e)});
+    c.out_.push_back({{}, std::move(e), {}});
   }
   c.set_unsent(c.unsent_bytes_ + bytes);
   c.begin_write();
+}
+
+void Request::append_shared(std::shared_ptr<const std::string> body) {
+  Connection& c = connection_;
+  c.end_write();
+  const size_t bytes = body->size();
+  c.out_.push_back({{}, {}, std::move(body)});
+  c.set_unsent(c.unsent_bytes_ + bytes);
+  c.begin_write();
+}
+
+void Request::reply(ResponseCode code, std::shared_ptr<const std::string> body) {
+  if (std::string* out = begin_answer(code)) {
+    {
+      proto::FrameWriter w(*out, proto::response_to(command, code, {}));
+      w.finish(body->size());
+    }
+    append_shared(std::move(body));
+    end_answer();
+  }
 }
 
 void Request::reply(ResponseCode code, std::string_view remark, std::string_view body) {
@@ -267,7 +287,8 @@ Task<Result<std::unique_ptr<RemoteAnswer>>> Connection::call(std::string frame, 
 // ---- writing -----------------------------------------------------------------------------------------
 
 std::string& Connection::begin_write() {
-  if (out_.empty() || !out_.back().extent.bytes().empty() || out_.back().text.size() >= segment_text_bytes) {
+  if (out_.empty() || !out_.back().extent.bytes().empty() || out_.back().shared ||
+      out_.back().text.size() >= segment_text_bytes) {
     out_.emplace_back();
     out_.back().text.swap(spare_);
   }

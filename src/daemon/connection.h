@@ -70,6 +70,8 @@ class Request {
       end_answer();
     }
   }
+  // An answer without ext fields whose body others get as well.
+  void reply(proto::ResponseCode code, std::shared_ptr<const std::string> body);
   // An answer with a header that is not the row's.
   template <proto::Header H>
   void answer_with(proto::ResponseCode code, const H& header, std::string_view remark) {
@@ -100,6 +102,7 @@ class Request {
   std::string* begin_answer(proto::ResponseCode code);
   void end_answer();
   void append_extents(std::vector<store::LogExtent> body);
+  void append_shared(std::shared_ptr<const std::string> body);
 
   Connection& connection_;
   proto::Frame frame_;
@@ -183,8 +186,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   friend class Request;
   struct Segment {
     std::string text;
-    store::LogExtent extent;  // when text is empty
-    Bytes bytes() const { return text.empty() ? extent.bytes() : as_bytes(text); }
+    store::LogExtent extent;                    // when text is empty
+    std::shared_ptr<const std::string> shared;  // when both are
+    Bytes bytes() const {
+      if (!text.empty()) return as_bytes(text);
+      return shared != nullptr ? as_bytes(*shared) : extent.bytes();
+    }
   };
   struct Call {
     Event arrived;

@@ -8,11 +8,20 @@
 namespace rmq::broker {
 
 namespace {
-constexpr int64_t tell_interval_ns = ns_per_s / 2;
+// To tell a member, and to answer the question that follows, takes about 10 us. So a group whose members come
+// and go all the time takes a tenth of the processor, and 2,000 members learn it within a fifth of a second.
+constexpr int64_t tell_interval_min_ns = 50 * ns_per_ms, tell_interval_max_ns = ns_per_s / 2;
+constexpr int64_t tell_interval_of_member_ns = 100 * ns_per_us;
+
+int64_t tell_interval_ns(const ConsumerGroupInfo& g) {
+  return std::clamp(static_cast<int64_t>(g.channels.size()) * tell_interval_of_member_ns,
+                    tell_interval_min_ns, tell_interval_max_ns);
+}
 }  // namespace
 
-const std::string& ConsumerGroupInfo::list_body() const {
-  if (list_body_.empty()) list_body_ = proto::ConsumerListBody{client_ids()}.to_json();
+const std::shared_ptr<const std::string>& ConsumerGroupInfo::list_body() const {
+  if (list_body_ == nullptr)
+    list_body_ = std::make_shared<const std::string>(proto::ConsumerListBody{client_ids()}.to_json());
   return list_body_;
 }
 
@@ -149,18 +158,18 @@ std::shared_ptr<Connection> ClientManager::producer_connection(std::string_view 
 
 void ClientManager::notify_members(ConsumerGroupInfo& g) {
   const int64_t now_ns = Loop::current().now_ns();
-  if (now_ns - g.told_ns_ >= tell_interval_ns) return tell(g, now_ns);
-  to_tell_.insert(g.group);
-  has_to_tell_.notify();
+  if (now_ns - g.told_ns_ >= tell_interval_ns(g)) return tell(g, now_ns);
+  if (to_tell_.insert(g.group).second) has_to_tell_.notify();
 }
 
 Task<void> ClientManager::tell_members(Event& stopping) {
   while (!stopping.is_set()) {
     const int64_t now_ns = Loop::current().now_ns();
-    int64_t next_ns = now_ns + tell_interval_ns;
+    int64_t next_ns = now_ns + tell_interval_max_ns;
     for (auto it = to_tell_.begin(); it != to_tell_.end();) {
       auto g = consumers_.find(*it);
-      const int64_t due_ns = g == consumers_.end() ? now_ns : g->second.told_ns_ + tell_interval_ns;
+      const int64_t due_ns =
+          g == consumers_.end() ? now_ns : g->second.told_ns_ + tell_interval_ns(g->second);
       if (due_ns <= now_ns) {
         it = to_tell_.erase(it);
         if (g != consumers_.end()) tell(g->second, now_ns);
@@ -169,22 +178,22 @@ Task<void> ClientManager::tell_members(Event& stopping) {
         ++it;
       }
     }
+    // Another group's turn may come before.
     if (to_tell_.empty())
-      co_await has_to_tell_.wait_for(tell_interval_ns);
+      co_await has_to_tell_.wait_for(tell_interval_max_ns);
     else
-      co_await stopping.wait_until(next_ns);
+      co_await has_to_tell_.wait_until(next_ns);
   }
 }
 
 void ClientManager::tell(ConsumerGroupInfo& g, int64_t now_ns) {
   g.told_ns_ = now_ns;
   told_ += g.channels.size();
-  for (const auto& [c, channel] : g.channels) {
-    std::string frame;
-    proto::NotifyConsumerIdsChanged::append_request(frame, c->next_opaque(), {.consumer_group = g.group}, {},
-                                                    proto::flag_oneway);
-    c->push(frame);
-  }
+  // The same bytes to all: nobody answers, so nobody looks at the opaque.
+  std::string frame;
+  const proto::NotifyConsumerIdsChanged::Request header{.consumer_group = g.group};
+  proto::NotifyConsumerIdsChanged::append_request(frame, 0, header, {}, proto::flag_oneway);
+  for (const auto& [c, channel] : g.channels) c->push(frame);
 }
 
 }  // namespace rmq::broker

@@ -1,7 +1,7 @@
 // Who is connected: producers and consumers by group, from their heartbeats. A client leaves by
 // unregistering, by closing its connection, or after channelExpiredTimeout without a heartbeat; the rest of
-// its group is told (NOTIFY_CONSUMER_IDS_CHANGED): at once, and while more come and go, each half second, so
-// that thousands who start together do not tell each other millions of times.
+// its group is told (NOTIFY_CONSUMER_IDS_CHANGED): at once, and while more come and go, all changes of a
+// while together, so that thousands who start together do not tell each other millions of times.
 #pragma once
 
 #include <functional>
@@ -41,7 +41,7 @@ struct ConsumerGroupInfo {
   // Sorted. And as the body of GET_CONSUMER_LIST_BY_GROUP. Each member asks for one of them after each
   // change.
   const std::vector<std::string>& client_ids() const;
-  const std::string& list_body() const;
+  const std::shared_ptr<const std::string>& list_body() const;
   const proto::SubscriptionData* subscription(std::string_view topic) const;
   const ClientChannel* channel_of(std::string_view client_id) const;
 
@@ -50,11 +50,11 @@ struct ConsumerGroupInfo {
   // After `channels` has changed.
   void members_changed() {
     ids_.clear();
-    list_body_.clear();
+    list_body_.reset();
   }
   // What was asked for since.
   mutable std::vector<std::string> ids_;
-  mutable std::string list_body_;
+  mutable std::shared_ptr<const std::string> list_body_;
   int64_t told_ns_ = -ns_per_s;  // when its members were told last
 };
 

@@ -103,7 +103,7 @@ void get_consumer_list_by_group(Broker& b, Request& r, proto::GetConsumerListByG
   if (g == nullptr)
     return r.reply(ResponseCode::SYSTEM_ERROR,
                    fmt::format("no consumer for this group, {}", h.consumer_group));
-  r.reply(ResponseCode::SUCCESS, {}, g->list_body());
+  r.reply(ResponseCode::SUCCESS, g->list_body());
 }
 
 Task<void> lock_batch_mq(Broker& b, Request& r, proto::EmptyHeader) {

@@ -68,13 +68,13 @@ TEST(BrokerClient, MembersComeAndGo) {
   simulate({membership});
 }
 
-Task<void> told_within_a_second(World& w, Peer& p, int64_t since_ns) {
+Task<void> told_soon(World& w, Peer& p, int64_t since_ns) {
   bool told = co_await told_of_change(p);
   EXPECT_TRUE(told);
-  EXPECT_LE(w.broker.now_ns() - since_ns, ns_per_s);
+  EXPECT_LE(w.broker.now_ns() - since_ns, ns_per_s / 4);
 }
 
-// A group that starts as a whole: each member learns of the others within a second, and not of each alone.
+// A group that starts as a whole: each member learns of the others soon, and not of each alone.
 Task<void> crowd(World& w) {
   constexpr size_t n = 2000;
   std::vector<std::unique_ptr<Peer>> all;
@@ -93,13 +93,13 @@ Task<void> crowd(World& w) {
   int64_t began_ns = w.broker.now_ns();
   auto late = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
   co_await late->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("late", "g", "T")));
-  co_await told_within_a_second(w, first, began_ns);
+  co_await told_soon(w, first, began_ns);
   began_ns = w.broker.now_ns();
   co_await late->close();
-  co_await told_within_a_second(w, first, began_ns);
+  co_await told_soon(w, first, began_ns);
   began_ns = w.broker.now_ns();
   co_await all[1]->close();
-  co_await told_within_a_second(w, first, began_ns);
+  co_await told_soon(w, first, began_ns);
   a = co_await w.call(RequestCode::GET_CONSUMER_LIST_BY_GROUP, {{"consumerGroup", "g"}});
   const std::string list = body_text(a);
   EXPECT_EQ(static_cast<size_t>(std::count(list.begin(), list.end(), ',')), n - 2);
