@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "filter/java_number.h"
+#include "filter/property_table.h"
 
 namespace rmq::filter {
 
@@ -163,15 +164,18 @@ std::string CompileError::to_string() const {
   return fmt::format("line {}, column {}: {}", line, column, reason);
 }
 
-// One evaluation: the values of the properties that the expression names, found in one walk over the text.
+// One evaluation: the values of the properties that the expression names, found in one walk over the text, or
+// each in a table when it is needed.
 struct SqlExpression::Evaluation {
   const SqlExpression& e;
+  const PropertyTable* table = nullptr;
   std::array<std::string_view, limits::filter_properties_max> values;  // empty: there is none
 
+  Evaluation(const SqlExpression& expression, const PropertyTable& t) : e(expression), table(&t) {}
   Evaluation(const SqlExpression& expression, std::string_view properties) : e(expression) {
     const size_t n = e.names_.size();
     std::fill_n(values.begin(), n, std::string_view());
-    for_each(properties, [&](std::string_view name, std::string_view value) {
+    for_each_property(properties, [&](std::string_view name, std::string_view value) {
       for (size_t i = 0; i < n; i++) {
         if (e.names_[i] != name) continue;
         values[i] = value;
@@ -180,21 +184,9 @@ struct SqlExpression::Evaluation {
     });
   }
 
-  // As MessageDecoder.string2messageProperties reads them: entries without name or value do not count, of
-  // equal names the last one does.
-  template <class F>
-  static void for_each(std::string_view rest, F f) {
-    while (!rest.empty()) {
-      size_t end = std::min(rest.find('\x02'), rest.size());
-      std::string_view entry = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      size_t split = entry.find('\x01');
-      if (split == std::string_view::npos || split == 0 || split + 1 >= entry.size()) continue;
-      f(entry.substr(0, split), entry.substr(split + 1));
-    }
+  std::string_view property(uint32_t index) const {
+    return table != nullptr ? table->find(e.names_[index], e.hashes_[index]) : values[index];
   }
-
-  std::string_view property(uint32_t index) const { return values[index]; }
   const Node& node(uint32_t index) const { return e.nodes_[index]; }
 
   Value value(uint32_t index) const {
@@ -337,7 +329,36 @@ struct SqlExpression::Evaluation {
   }
 };
 
+// AND is only `yes` when each of its parts is.
+std::optional<NeededValue> SqlExpression::needed_by(uint32_t index) const {
+  const Node& n = nodes_[index];
+  if (n.op == Op::all) {
+    for (uint32_t i = 0; i < n.right; i++)
+      if (auto needed = needed_by(children_[n.left + i])) return needed;
+    return std::nullopt;
+  }
+  if (n.op != Op::equal) return std::nullopt;
+  const Node *property = &nodes_[n.left], *literal = &nodes_[n.right];
+  if (property->op != Op::property) std::swap(property, literal);
+  if (property->op != Op::property) return std::nullopt;
+  NeededValue out;
+  out.property = names_[property->left];
+  if (literal->op == Op::text)
+    out.text = texts_[literal->left];
+  else if (literal->op == Op::integer)
+    out.number = literal->integer;
+  else if (literal->op == Op::long_)
+    out.number = literal->long_;
+  else
+    return std::nullopt;
+  return out;
+}
+
 Verdict SqlExpression::evaluate(std::string_view properties) const {
+  return Evaluation(*this, properties).verdict(root_);
+}
+
+Verdict SqlExpression::evaluate(const PropertyTable& properties) const {
   return Evaluation(*this, properties).verdict(root_);
 }
 

@@ -37,6 +37,15 @@ struct CompileError : TextPlace {
   std::string to_string() const;  // "line 1, column 5: the expression ends where ..."
 };
 
+class PropertyTable;
+
+// A property without which, and with another value of which, no message passes.
+struct NeededValue {
+  std::string_view property;
+  std::string_view text;          // unless it is a number
+  std::optional<int64_t> number;  // the property's text, read as a long
+};
+
 class SqlExpression {
  public:
   // Texts of at most limits::filter_expression_bytes_max bytes, nested at most limits::filter_depth_max deep,
@@ -46,6 +55,8 @@ class SqlExpression {
   SqlExpression& operator=(const SqlExpression&) = delete;
 
   Verdict evaluate(std::string_view properties) const;
+  // The same from properties that were read before. Cheaper from the second expression on.
+  Verdict evaluate(const PropertyTable& properties) const;
   bool matches(std::string_view properties) const { return evaluate(properties) == Verdict::yes; }
 
   std::string_view text() const { return {text_.get(), text_bytes_}; }
@@ -56,6 +67,9 @@ class SqlExpression {
   uint32_t cost() const { return static_cast<uint32_t>(10 + 2 * nodes_.size()); }
   // The properties that are looked at, each once.
   const std::vector<std::string_view>& properties() const { return names_; }
+  // Of "a = 1 AND b > 2" that a is 1. Nothing: there is no such property, or it was not found. The texts are
+  // the expression's.
+  const std::optional<NeededValue>& needed() const { return needed_; }
 
  private:
   friend class Parser;
@@ -98,6 +112,7 @@ class SqlExpression {
   };
 
   SqlExpression() = default;
+  std::optional<NeededValue> needed_by(uint32_t node) const;
 
   std::unique_ptr<char[]> text_;
   size_t text_bytes_ = 0;
@@ -106,7 +121,9 @@ class SqlExpression {
   std::vector<uint32_t> children_;
   std::vector<std::string_view> texts_;
   std::vector<std::string_view> names_;
+  std::vector<size_t> hashes_;  // of names_, by PropertyTable
   uint32_t root_ = 0;
+  std::optional<NeededValue> needed_;
   std::optional<TextPlace> ignored_from_;
 };
 

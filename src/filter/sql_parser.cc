@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "filter/java_number.h"
+#include "filter/property_table.h"
 #include "filter/sql_expression.h"
 #include "filter/sql_lexer.h"
 
@@ -428,6 +429,8 @@ std::expected<std::shared_ptr<const SqlExpression>, CompileError> SqlExpression:
   Parser parser(*e);
   if (!parser.parse()) return std::unexpected(std::move(parser.error()));
   e->nodes_.shrink_to_fit();
+  for (std::string_view name : e->names_) e->hashes_.push_back(PropertyTable::hash_of(name));
+  e->needed_ = e->needed_by(e->root_);
   return e;
 }
 

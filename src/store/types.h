@@ -221,6 +221,13 @@ struct QueryMessageResult {
   int64_t index_last_update_physical = 0;
 };
 
+// A property of messages and the value that it must have.
+struct NeededProperty {
+  std::string_view name;
+  std::string_view text;          // unless it is a number
+  std::optional<int64_t> number;  // its text, read as Java's Long.parseLong does
+};
+
 class MessageFilter {
  public:
   virtual ~MessageFilter();
@@ -232,6 +239,10 @@ class MessageFilter {
   // The answer of matches_record() when it is known without the record.
   virtual std::optional<bool> known(int64_t physical_offset) const { return std::nullopt; }
   virtual bool matches_record(Bytes record) const { return true; }
+  // Filters with the same identity say the same of every message. Null: it is like no other.
+  virtual const void* identity() const { return nullptr; }
+  // Without it no record matches; null: nothing of the kind is known.
+  virtual const NeededProperty* needed() const { return nullptr; }
 };
 
 // A record that has become visible to consumers.

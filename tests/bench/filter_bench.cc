@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "filter/property_table.h"
 #include "filter/sql_expression.h"
 
 namespace rmq::filter {
@@ -57,6 +58,26 @@ BENCHMARK_CAPTURE(evaluate, missing, "colour IS NULL AND NOT (size > 5)", false)
 BENCHMARK_CAPTURE(evaluate, five_of_many,
                   "region = 'eu-central' AND amount BETWEEN 100 AND 1000 AND price > 9.5 AND vip = TRUE",
                   true);
+
+// Many expressions look at one message: its properties are read once. Items are evaluations.
+static void thousand(benchmark::State& state) {
+  std::vector<std::shared_ptr<const SqlExpression>> all;
+  for (int i = 0; i < 1000; i++) {
+    auto e = SqlExpression::compile("region = 'eu-" + std::to_string(i) + "' AND amount > 100");
+    check(e.has_value());
+    all.push_back(std::move(*e));
+  }
+  const std::string properties = properties_of(false);
+  uint64_t matched = 0;
+  PropertyTable table;
+  for (auto _ : state) {
+    table.read(properties);
+    for (const auto& e : all) matched += e->evaluate(table) == Verdict::yes ? 1 : 0;
+  }
+  benchmark::DoNotOptimize(matched);
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(all.size()));
+}
+BENCHMARK(thousand);
 
 static void compile(benchmark::State& state) {
   for (auto _ : state) {

@@ -196,12 +196,15 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
   const int64_t deadline_ns = b.now_ns() + std::min<int64_t>(wait_ms, 3'600'000) * ns_per_ms;
   const int32_t max = std::max(1, h.max_msg_nums);
   const size_t room = static_cast<size_t>(b.config.maxTransferBytesOnMessageInMemory);
+  bool passed = false;
   for (;;) {
     if (!r.try_take_room(room)) co_await r.take_room(room);
     if (!r.connection().is_open()) co_return;
     store::GetMessageResult g =
         co_await b.store.get(h.topic, h.queue_id, h.queue_offset, max, filter.wanted());
     b.offsets.note_pulled(h.consumer_group, h.topic, h.queue_id, g.next_begin_offset);
+    if (passed && g.status == GetMessageStatus::OFFSET_OVERFLOW_ONE)
+      g.status = GetMessageStatus::NO_MATCHED_MESSAGE;  // messages came, none for this one
     bool nothing = code_of(g.status, h.queue_offset) == ResponseCode::PULL_NOT_FOUND &&
                    g.status != GetMessageStatus::OFFSET_FOUND_NULL;
     if (!nothing || !may_wait || b.stopping.is_set() || !b.long_polling.has_room()) {
@@ -213,14 +216,20 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
     r.give_room_back();
     if (b.store.max_offset(h.topic, h.queue_id) > h.queue_offset) continue;  // it came while we read
     r.give_slot_back();
-    PollEnd end =
-        co_await b.long_polling.wait(r.connection(), h.topic, h.queue_id, filter.wanted(), deadline_ns);
-    if (end == PollEnd::closed) co_return;
-    if (end == PollEnd::timed_out) may_wait = false;
+    const SubscriptionFilter waited_with = filter;
+    Polled polled =
+        co_await b.long_polling.wait(r.connection(), h.topic, h.queue_id, waited_with.wanted(), deadline_ns);
+    if (polled.end == PollEnd::closed) co_return;
+    if (polled.end == PollEnd::timed_out) may_wait = false;
     if (answer_reset(b, r, h)) co_return;
     // The group may have another subscription by now: what is passed over by the old one would be lost.
     const auto* group = b.groups.find(h.consumer_group);
     if (group != nullptr && !find_subscription(b, r, h, *group, filter)) co_return;
+    // What came and was judged then is not judged again.
+    const bool is_same = waited_with.identity() != nullptr && waited_with.identity() == filter.identity();
+    if (!is_same || polled.unwanted_to <= h.queue_offset) continue;
+    h.queue_offset = polled.unwanted_to;
+    passed = true;
   }
 }
 

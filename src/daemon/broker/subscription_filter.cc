@@ -42,6 +42,10 @@ std::optional<bool> SubscriptionFilter::known(int64_t physical_offset) const {
 
 // What cannot be read is for the client to judge.
 bool SubscriptionFilter::matches_record(Bytes bytes) const {
+  if (expression_ != nullptr && bytes.size() >= proto::record_bytes_min)
+    if (auto verdict =
+            expression_->matches(load_be<int64_t>(bytes.data() + proto::record_physical_offset_at)))
+      return *verdict;
   auto record = proto::parse_record(bytes);
   if (!record) return true;
   if (expression_ != nullptr) return expression_->matches(record->physical_offset, record->properties);

@@ -36,6 +36,12 @@ class SubscriptionFilter : public store::MessageFilter {
   uint32_t record_cost() const override;
   std::optional<bool> known(int64_t physical_offset) const override;
   bool matches_record(Bytes record) const override;
+  const void* identity() const override {
+    return all_tags_ && filters_ == nullptr ? expression_.get() : nullptr;
+  }
+  const store::NeededProperty* needed() const override {
+    return expression_ != nullptr ? expression_->needed() : nullptr;
+  }
 
  private:
   bool all_tags_ = true;

@@ -255,6 +255,87 @@ TEST(BrokerFilter, EqualExpressionsAreEvaluatedOnce) {
   simulate({shared});
 }
 
+const SharedExpression& expression_of(World& w, std::string_view group) {
+  auto* f = w.broker.filters.find("T", group);
+  check(f != nullptr);
+  return *f->expression;
+}
+
+Task<void> wait_for(World& w, Peer& consumer, std::string group, std::string expression) {
+  std::string body = heartbeat_of(group, expression, 1);
+  co_await beat(w, std::move(body));
+  bool sent = co_await consumer.send(pull_frame(w, group, "1", "", "", "T", "1", 15'000));
+  EXPECT_TRUE(sent);
+}
+
+// A message is looked at for those who may want it: who waits for another value of a property costs nothing.
+Task<void> needing(World& w) {
+  co_await send_numbers(w, 0, 1);
+  auto consumer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  for (int i = 10; i < 60; i++) {
+    std::string number = std::to_string(i);
+    co_await wait_for(w, *consumer, "g" + number, "n = " + number);
+  }
+  co_await wait_for(w, *consumer, "more", "n > 30 AND 17 = n");
+  co_await wait_for(w, *consumer, "text", "n = '17'");
+  co_await wait_for(w, *consumer, "rest", "n BETWEEN 17 AND 18");
+  co_await sleep_for(ns_per_s);
+  EXPECT_EQ(w.broker.long_polling.waiting(), 53u);
+  co_await send_numbers(w, 17, 18);
+  std::multiset<std::string> got;
+  for (int i = 0; i < 3; i++) {
+    auto a = co_await consumer->next();
+    got.insert(bodies(a));
+  }
+  EXPECT_EQ(got.count("m17"), 3u) << "g17, text and rest";
+  co_await sleep_for(ns_per_s);
+  EXPECT_EQ(w.broker.long_polling.waiting(), 50u);
+  for (const char* group : {"g17", "more", "text", "rest"})
+    EXPECT_EQ(expression_of(w, group).evaluations(), 1u);
+  for (const char* group : {"g10", "g18", "g59"}) EXPECT_EQ(expression_of(w, group).evaluations(), 0u);
+  co_await send_numbers(w, 59, 60);
+  auto a = co_await consumer->next();
+  EXPECT_EQ(bodies(a), "m59");
+  EXPECT_EQ(expression_of(w, "g59").evaluations(), 1u) << "what it waited through is not read again";
+  co_await consumer->close();
+}
+TEST(BrokerFilter, WhoNeedsAnotherValueCostsNothing) {
+  simulate({needing});
+}
+
+// A pull whose time is up goes on behind what came meanwhile; those messages were judged once.
+Task<void> judged_once(World& w) {
+  co_await send_numbers(w, 0, 1);
+  co_await beat(w, heartbeat_of("g", "n > 1000", 1));
+  auto consumer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  bool sent = co_await consumer->send(pull_frame(w, "g", "1", "", "", "T", "1", 15'000));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(ns_per_s);
+  co_await send_numbers(w, 1, 601);
+  auto a = co_await consumer->next(30);
+  EXPECT_EQ(code_of(a), 20);
+  EXPECT_EQ(ext(a, "nextBeginOffset"), "601");
+  EXPECT_EQ(expression_of(w, "g").evaluations(), 600u);
+  co_await consumer->close();
+}
+TEST(BrokerFilter, WhatCameWhileAPullWaitedIsJudgedOnce) {
+  simulate({judged_once});
+}
+
+TEST(LastProperties, AreReadForTheSecondThatLooks) {
+  ExpressionCache cache;
+  const std::string properties =
+      "a\1"
+      "7\2b\1x\2";
+  std::vector<ExpressionRef> all;
+  for (const char* text : {"a > 5", "b = 'x'", "a > 6 AND b = 'x'", "a > 7"}) all.push_back(*cache.get(text));
+  for (int64_t offset : {1000, 2000})
+    for (size_t i = 0; i < all.size(); i++) EXPECT_EQ(all[i]->matches(offset, properties), i < 3);
+  EXPECT_EQ(cache.last().reads(), 2u);
+  EXPECT_EQ(all[0]->matches(3000, properties), true);
+  EXPECT_EQ(cache.last().reads(), 2u) << "one alone takes what it needs";
+}
+
 // One long expression over a long queue holds nobody up: the pull ends early, and the next one goes on.
 Task<void> costly(World& w) {
   co_await send_numbers(w, 0, 600);

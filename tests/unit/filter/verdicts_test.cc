@@ -10,6 +10,7 @@
 
 #include "filter/bloom_filter.h"
 #include "filter/java_number.h"
+#include "filter/property_table.h"
 #include "filter/sql_expression.h"
 
 namespace rmq::filter {
@@ -56,15 +57,52 @@ TEST(Verdicts, Expressions) {
   const std::vector<Fields> properties = lines_of('P'), expressions = lines_of('E');
   ASSERT_GT(properties.size(), 20u);
   ASSERT_GT(expressions.size(), 1000u);
+  PropertyTable table;
+  int with_needed = 0;
   for (const Fields& f : expressions) {
     auto compiled = SqlExpression::compile(f[0]);
-    std::string got;
+    std::string got, by_table;
     if (compiled)
-      for (const Fields& p : properties) got += letter((*compiled)->evaluate(p[0]));
+      for (const Fields& p : properties) {
+        got += letter((*compiled)->evaluate(p[0]));
+        table.read(p[0]);
+        by_table += letter((*compiled)->evaluate(table));
+      }
     else
-      got = "-";
+      got = by_table = "-";
     EXPECT_EQ(got, f[1]) << f[0] << (compiled ? "" : "\n" + compiled.error().to_string());
+    EXPECT_EQ(by_table, f[1]) << f[0];
+    if (!compiled || !(*compiled)->needed()) continue;
+    with_needed++;
+    const NeededValue& needed = *(*compiled)->needed();
+    for (size_t i = 0; i < properties.size(); i++) {
+      table.read(properties[i][0]);
+      const auto value = table.find(needed.property, PropertyTable::hash_of(needed.property));
+      const bool has =
+          needed.number ? java_long(value) == needed.number : value == needed.text && !value.empty();
+      if (!has) EXPECT_NE(got[i], 'y') << f[0] << " says that it needs " << needed.property;
+    }
   }
+  EXPECT_GT(with_needed, 20);
+}
+
+TEST(NeededValues, OfEqualitiesThatMustHold) {
+  const auto needed = [](const char* text) -> std::string {
+    auto e = SqlExpression::compile(text);
+    if (!e) return "wrong";
+    const auto& n = (*e)->needed();
+    if (!n) return "none";
+    return std::string(n->property) + "=" + (n->number ? std::to_string(*n->number) : std::string(n->text));
+  };
+  EXPECT_EQ(needed("a = 5"), "a=5");
+  EXPECT_EQ(needed("5 = a"), "a=5");
+  EXPECT_EQ(needed("a = 5000000000"), "a=5000000000");
+  EXPECT_EQ(needed("b > 2 AND (c IS NULL AND a = 'x')"), "a=x");
+  EXPECT_EQ(needed("a = 'x' OR b = 1"), "none");
+  EXPECT_EQ(needed("NOT (a = 'x')"), "none");
+  EXPECT_EQ(needed("a <> 'x'"), "none");
+  EXPECT_EQ(needed("a = b"), "none");
+  EXPECT_EQ(needed("a = 1.5"), "none");
 }
 
 std::string text_of(auto number) {
