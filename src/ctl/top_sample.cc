@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "ctl/print.h"
 #include "proto/bodies_config.h"
@@ -16,7 +17,8 @@ namespace rmq::ctl {
 
 namespace {
 
-constexpr size_t asked_max = 300;  // topics and groups of a broker, each time
+constexpr size_t topics_asked_max = 1'000;  // of a broker, each time
+constexpr size_t groups_asked_max = 300;
 constexpr size_t in_flight = 32;
 constexpr int64_t unreachable_again_ms = 10'000;
 constexpr double disk_filling = 0.85;  // diskSpaceCleanForciblyRatio, unless it is set otherwise
@@ -45,14 +47,24 @@ Outcome<void> ask_each(Channel& broker, const std::vector<std::string>& names, R
   return {};
 }
 
-std::vector<std::string> first_of(std::vector<std::string> names, size_t& passed_over) {
-  std::sort(names.begin(), names.end());
-  if (names.size() > asked_max) passed_over += names.size() - asked_max;
-  names.resize(std::min(names.size(), asked_max));
-  return names;
-}
-
 }  // namespace
+
+std::vector<std::string> TopTurn::next(const std::vector<std::string>& names,
+                                       const std::vector<std::string>& first, size_t max) {
+  if (names.size() <= max) return names;
+  std::set<std::string> out;
+  for (const std::string& name : first) {
+    if (out.size() >= max / 2) break;
+    if (std::binary_search(names.begin(), names.end(), name)) out.insert(name);
+  }
+  auto it = std::upper_bound(names.begin(), names.end(), last_);
+  for (size_t seen = 0; out.size() < max && seen < names.size(); seen++, ++it) {
+    if (it == names.end()) it = names.begin();
+    out.insert(*it);
+    last_ = *it;
+  }
+  return {out.begin(), out.end()};
+}
 
 std::optional<double> TopSampler::rate(std::map<std::string, Offsets>& before, const std::string& name,
                                        int64_t sum, int64_t now_ms) {
@@ -107,7 +119,19 @@ TopBroker TopSampler::broker(Context& c, const BrokerNode& node) {
   return out;
 }
 
-Outcome<void> TopSampler::add_topics(Channel& broker, Table& into, TopSample& out) {
+// Names are sorted, and so is what comes out.
+const std::vector<std::string>& TopSampler::choose(Asked& a, const std::vector<std::string>& names,
+                                                   const std::vector<std::string>& first, size_t max,
+                                                   size_t& passed_over) {
+  std::erase_if(a.known, [&](const auto& e) {  // it was deleted
+    return !std::binary_search(names.begin(), names.end(), e.first);
+  });
+  a.now = a.turn.next(names, first, max);
+  passed_over += names.size() - a.now.size();
+  return a.now;
+}
+
+Outcome<void> TopSampler::ask_topics(Channel& broker, Asked& a, TopSample& out) {
   TRY_VAR(reply, broker.ask<proto::GetAllTopicConfig>({}));
   auto all = proto::TopicConfigSerializeWrapper::parse(reply.body());
   if (!all) return broker.malformed("the topics", all.error());
@@ -120,7 +144,7 @@ Outcome<void> TopSampler::add_topics(Channel& broker, Table& into, TopSample& ou
   for (const auto& [name, config] : all->topic_config_table)
     if (!is_own(name)) names.push_back(name);
   return ask_each(
-      broker, first_of(std::move(names), out.topics_passed_over),
+      broker, choose(a, names, busiest_, topics_asked_max, out.topics_passed_over),
       [](Channel& b, const std::string& name) {
         proto::GetTopicStatsInfoRequestHeader h;
         h.topic = name;
@@ -129,7 +153,8 @@ Outcome<void> TopSampler::add_topics(Channel& broker, Table& into, TopSample& ou
       [&](const std::string& name, const Reply& r) {
         auto stats = proto::TopicStatsTable::parse(r.body());
         if (!stats) return;
-        Parts& p = into[name];
+        Parts& p = a.known[name];
+        p = {};
         for (const auto& [queue, o] : stats->offset_table) {
           p.sum += o.max_offset;
           p.rest += o.max_offset - o.min_offset;
@@ -138,14 +163,14 @@ Outcome<void> TopSampler::add_topics(Channel& broker, Table& into, TopSample& ou
       });
 }
 
-Outcome<void> TopSampler::add_groups(Channel& broker, Table& into, TopSample& out) {
+Outcome<void> TopSampler::ask_groups(Channel& broker, Asked& a, TopSample& out) {
   TRY_VAR(reply, broker.ask<proto::GetAllSubscriptiongroupConfig>({}));
   auto all = proto::SubscriptionGroupWrapper::parse(reply.body());
   if (!all) return broker.malformed("the groups", all.error());
   std::vector<std::string> names;
   for (const auto& [name, config] : all->subscription_group_table)
     if (!proto::is_system_group(name) && name != proto::names::TOOLS_CONSUMER) names.push_back(name);
-  names = first_of(std::move(names), out.groups_passed_over);
+  names = choose(a, names, laggards_, groups_asked_max, out.groups_passed_over);
   TRY(ask_each(
       broker, names,
       [](Channel& b, const std::string& name) {
@@ -155,8 +180,9 @@ Outcome<void> TopSampler::add_groups(Channel& broker, Table& into, TopSample& ou
       },
       [&](const std::string& name, const Reply& r) {
         auto stats = proto::ConsumeStats::parse(r.body());
+        a.known.erase(name);
         if (!stats || stats->offset_table.empty()) return;
-        Parts& p = into[name];
+        Parts& p = a.known[name];
         p.has_offsets = true;
         for (const auto& [queue, o] : stats->offset_table) {
           p.sum += o.consumer_offset;
@@ -173,15 +199,34 @@ Outcome<void> TopSampler::add_groups(Channel& broker, Table& into, TopSample& ou
       [&](const std::string& name, const Reply& r) {
         auto online = proto::ConsumerConnection::parse(r.body());
         if (!online) return;
-        Parts& p = into[name];
+        Parts& p = a.known[name];
         p.members = std::max(p.members, static_cast<int64_t>(online->connection_set.size()));
       });
+}
+
+// Of those that any broker was asked about, over all of them.
+TopSampler::Table TopSampler::sum_of(Asked OfBroker::* what) const {
+  Table out;
+  for (const auto& [address, b] : brokers_)
+    for (const std::string& name : (b.*what).now)
+      if ((b.*what).known.contains(name)) out.try_emplace(name);
+  for (const auto& [address, b] : brokers_)
+    for (const auto& [name, p] : (b.*what).known) {
+      auto it = out.find(name);
+      if (it == out.end()) continue;
+      it->second.sum += p.sum;
+      it->second.queues += p.queues;
+      it->second.rest += p.rest;
+      it->second.members = std::max(it->second.members, p.members);
+      it->second.has_offsets = it->second.has_offsets || p.has_offsets;
+    }
+  return out;
 }
 
 Outcome<TopSample> TopSampler::take(Context& c) {
   TRY_VAR(nodes, c.brokers());
   TopSample out;
-  Table topics, groups;
+  for (auto& [address, b] : brokers_) b.topics.now.clear(), b.groups.now.clear();
   for (const BrokerNode& node : nodes) {
     if (out.cluster.empty()) out.cluster = node.cluster;
     if (out.cluster != node.cluster) out.cluster = "several clusters";
@@ -189,17 +234,18 @@ Outcome<TopSample> TopSampler::take(Context& c) {
     TopBroker& b = out.brokers.back();
     if (node.id != 0 || b.trouble == "unreachable" || b.trouble == "no answer") continue;
     TRY_VAR(channel, c.broker_at(node.address, node.name));
-    auto asked = add_topics(*channel, topics, out);
-    if (asked) asked = add_groups(*channel, groups, out);
+    OfBroker& of = brokers_[node.address];
+    auto asked = ask_topics(*channel, of.topics, out);
+    if (asked) asked = ask_groups(*channel, of.groups, out);
     if (!asked) {
       b.trouble = "no answer";
       b.why = asked.error().text;
     }
   }
   out.at_ms = Context::now_ms();
-  for (const auto& [name, p] : topics)
+  for (const auto& [name, p] : sum_of(&OfBroker::topics))
     out.topics.push_back({name, rate(topics_, name, p.sum, out.at_ms), p.queues, p.rest});
-  for (const auto& [name, p] : groups)
+  for (const auto& [name, p] : sum_of(&OfBroker::groups))
     out.groups.push_back({name, p.has_offsets ? rate(groups_, name, p.sum, out.at_ms) : std::nullopt,
                           p.members, p.rest, p.has_offsets});
   std::sort(out.topics.begin(), out.topics.end(), [](const TopTopic& a, const TopTopic& b) {
@@ -209,6 +255,12 @@ Outcome<TopSample> TopSampler::take(Context& c) {
   std::sort(out.groups.begin(), out.groups.end(), [](const TopGroup& a, const TopGroup& b) {
     return a.lag != b.lag ? a.lag > b.lag : a.name < b.name;
   });
+  busiest_.clear();
+  laggards_.clear();
+  for (const TopTopic& t : out.topics)
+    if (t.in_rate.value_or(0) > 0) busiest_.push_back(t.name);
+  for (const TopGroup& g : out.groups)
+    if (g.lag > 0) laggards_.push_back(g.name);
   return out;
 }
 

@@ -43,9 +43,23 @@ struct TopSample {
   size_t topics_passed_over = 0, groups_passed_over = 0;
 };
 
+// Of many names those that are asked about each time: the first ones of the last time, and the others in
+// turn.
+class TopTurn {
+ public:
+  // `names`, sorted, are all that there are; `first` those of the last sample, the most important first. At
+  // most `max` come out, half of them of `first` at most.
+  std::vector<std::string> next(const std::vector<std::string>& names, const std::vector<std::string>& first,
+                                size_t max);
+
+ private:
+  std::string last_;  // of those that took their turn
+};
+
 class TopSampler {
  public:
-  // Asks all of it. Brokers that do not answer are in it with their trouble; fails when no name server
+  // Asks all of it; of more topics or groups of a broker than can be asked each time, those that were busiest
+  // and some others. Brokers that do not answer are in it with their trouble; fails when no name server
   // answers.
   Outcome<TopSample> take(Context& c);
 
@@ -61,8 +75,20 @@ class TopSampler {
   };
   using Table = std::map<std::string, Parts>;
   TopBroker broker(Context& c, const BrokerNode& node);
-  Outcome<void> add_topics(Channel& broker, Table& into, TopSample& out);
-  Outcome<void> add_groups(Channel& broker, Table& into, TopSample& out);
+  struct Asked {  // topics or groups of a broker, as each was when it was asked about last
+    TopTurn turn;
+    Table known;
+    std::vector<std::string> now;  // asked about for this sample
+  };
+  struct OfBroker {
+    Asked topics, groups;
+  };
+  static const std::vector<std::string>& choose(Asked& a, const std::vector<std::string>& names,
+                                                const std::vector<std::string>& first, size_t max,
+                                                size_t& passed_over);
+  Outcome<void> ask_topics(Channel& broker, Asked& a, TopSample& out);
+  Outcome<void> ask_groups(Channel& broker, Asked& a, TopSample& out);
+  Table sum_of(Asked OfBroker::* what) const;
   // A rate from what the sum was before; keeps what it is now.
   static std::optional<double> rate(std::map<std::string, Offsets>& before, const std::string& name,
                                     int64_t sum, int64_t now_ms);
@@ -74,6 +100,8 @@ class TopSampler {
     std::string why;
   };
   std::map<std::string, Unreachable> unreachable_;  // by address
+  std::map<std::string, OfBroker> brokers_;      // by address
+  std::vector<std::string> busiest_, laggards_;  // topics and groups of the last sample, the most so first
 };
 
 }  // namespace rmq::ctl

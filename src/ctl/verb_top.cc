@@ -117,8 +117,8 @@ constexpr Verb verbs[] = {
      "once, p "
      "pauses, b, t and g show brokers, topics or groups alone, a all of them, ? what the columns mean. When "
      "standard output is no terminal, or with --json, it prints once what it sees and ends. Of a broker with "
-     "more "
-     "than 300 topics or groups the first 300 by name are asked."},
+     "more than 1,000 topics or 300 groups those that were busiest are asked each time, and the others in "
+     "turn."},
 };
 
 }  // namespace

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "ctl/print.h"
+#include "ctl/top_sample.h"
 #include "json.h"
 
 namespace rmq::ctl {
@@ -66,6 +70,28 @@ TEST(Top, ShowsAllOnEightyByTwentyFour) {
   EXPECT_EQ(lines[12], "group-0                                             -        3                42");
   EXPECT_EQ(lines[22].substr(0, 14), "90 more groups") << "what has no room is counted";
   EXPECT_TRUE(lines[23].starts_with("q quit"));
+}
+
+// Of 10,000 topics some are asked about each time: whatever is busy always, the others in turn, none
+// forgotten.
+TEST(Top, ManyTopicsTakeTurns) {
+  std::vector<std::string> names;
+  for (int i = 10'000; i < 20'000; i++) names.push_back("t" + std::to_string(i));
+  TopTurn turn;
+  EXPECT_EQ(turn.next({"a", "b"}, {}, 100), (std::vector<std::string>{"a", "b"}));
+  const std::vector<std::string> busy = {"t19999", "gone", "t15000"};
+  std::set<std::string> seen;
+  for (int round = 0; round < 11; round++) {
+    const auto asked = turn.next(names, busy, 1000);
+    EXPECT_EQ(asked.size(), 1000u);
+    EXPECT_TRUE(std::is_sorted(asked.begin(), asked.end()));
+    for (const char* t : {"t19999", "t15000"}) EXPECT_TRUE(std::binary_search(asked.begin(), asked.end(), t));
+    seen.insert(asked.begin(), asked.end());
+  }
+  EXPECT_EQ(seen.size(), names.size());
+  const auto asked = turn.next(names, names, 1000);
+  EXPECT_EQ(std::count_if(asked.begin(), asked.end(), [](const auto& n) { return n < "t10500"; }), 500)
+      << "also the busy ones leave room for others";
 }
 
 TEST(Top, TroubleIsSeen) {
