@@ -71,6 +71,16 @@ std::string_view value_of(const std::vector<KeyValue>& values, std::string_view 
   return found == values.end() ? std::string_view() : std::string_view(found->value);
 }
 
+// "cannot reach PEER at ADDRESS: REASON; ADVICE"
+std::string connect_reason(const Failure& f) {
+  const std::string_view text = f.text;
+  const auto from = text.find(": "), to = text.rfind("; ");
+  if (f.exit != Exit::unreachable || from == std::string_view::npos || to == std::string_view::npos ||
+      to < from)
+    return f.text;
+  return std::string(text.substr(from + 2, to - from - 2));
+}
+
 Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic) {
   proto::GetTopicConfigRequestHeader h;
   h.topic = topic;

@@ -28,6 +28,9 @@ Outcome<std::vector<KeyValue>> config_values_at(Channel& broker);
 // Empty: there is no such key.
 std::string_view value_of(const std::vector<KeyValue>& values, std::string_view key);
 
+// Of a Failure to connect the reason alone: "Connection refused".
+std::string connect_reason(const Failure& f);
+
 // Nothing: the broker has no such topic.
 Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std::string_view topic);
 // Creates or changes it. `attributes` as UPDATE_AND_CREATE_TOPIC takes them; empty: they stay.

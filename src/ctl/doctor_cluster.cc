@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "ctl/admin_calls.h"
 #include "ctl/doctor.h"
 #include "ctl/print.h"
 #include "proto/bodies_config.h"
@@ -291,7 +292,8 @@ void Doctor::look_at_broker(const BrokerNode& node) {
   auto channel = c_.broker_at(node.address, node.name);
   if (!channel)
     return add(Grade::problem, "advertised-address", b.subject(),
-               fmt::format("nobody answers at the address that it tells clients: {}", channel.error().text),
+               fmt::format("nobody answers at {}, the address that it tells clients: {}", node.address,
+                           connect_reason(channel.error())),
                "If the broker runs: its brokerIP1 must be an address that clients reach, and port listenPort "
                "open in the "
                "firewall. If not: systemctl status rmqd on its host.");

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "ctl/admin_calls.h"
 #include "ctl/print.h"
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
@@ -88,7 +89,7 @@ TopBroker TopSampler::broker(Context& c, const BrokerNode& node) {
   auto channel = c.broker_at(node.address, node.name);
   if (!channel) {
     out.trouble = "unreachable";
-    out.why = channel.error().text;
+    out.why = fmt::format("nobody answers at {}: {}", node.address, connect_reason(channel.error()));
     unreachable_[node.address] = {Context::now_ms() + unreachable_again_ms, out.why};
     return out;
   }

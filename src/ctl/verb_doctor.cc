@@ -36,27 +36,37 @@ std::string wrapped(std::string_view text) {
 }
 
 std::string text_of(const Finding& f) {
-  std::string out = fmt::format("{:<{}}{}\n", f.grade == Grade::problem ? "PROBLEM" : name_of(f.grade),
-                                indent, wrapped(f.subject + ": " + f.text));
-  if (!f.cure.empty()) out += fmt::format("{:>{}}{}\n", "-> ", indent, wrapped(f.cure));
+  return fmt::format("{:<{}}{}\n", f.grade == Grade::problem ? "PROBLEM" : name_of(f.grade), indent,
+                     wrapped(f.subject + ": " + f.text));
+}
+
+// Those of a grade, what is alike together: a cure that several have is told once, behind them.
+std::string text_of(std::vector<const Finding*> found) {
+  std::string out;
+  while (!found.empty()) {
+    const Finding& first = *found.front();
+    for (const Finding* f : found)
+      if (f->check == first.check && f->cure == first.cure) out += text_of(*f);
+    if (!first.cure.empty()) out += fmt::format("{:>{}}{}\n", "-> ", indent, wrapped(first.cure));
+    std::erase_if(found, [&](const Finding* f) { return f->check == first.check && f->cure == first.cure; });
+  }
   return out;
 }
 
 // The worst last, where the eye is when it has scrolled by; what is well only when it is asked for.
 std::string page_of(const std::vector<Finding>& findings, bool all) {
   std::string out;
-  size_t well = 0;
-  for (Grade grade : {Grade::ok, Grade::note, Grade::warning, Grade::problem})
-    for (const Finding& f : findings) {
-      if (f.grade != grade) continue;
-      if (grade == Grade::ok && !all) {
-        well++;
-      } else {
-        out += text_of(f);
-      }
+  for (Grade grade : {Grade::ok, Grade::note, Grade::warning, Grade::problem}) {
+    std::vector<const Finding*> found;
+    for (const Finding& f : findings)
+      if (f.grade == grade) found.push_back(&f);
+    if (grade == Grade::ok && !all && !found.empty()) {
+      out +=
+          fmt::format("{:<{}}{} checks found nothing wrong; --all shows them\n", "ok", indent, found.size());
+    } else {
+      out += text_of(std::move(found));
     }
-  if (well > 0)
-    out = fmt::format("{:<{}}{} checks found all well; --all shows them\n", "ok", indent, well) + out;
+  }
   return out;
 }
 

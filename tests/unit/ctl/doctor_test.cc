@@ -155,6 +155,8 @@ TEST_F(DoctorTest, AnAddressThatNobodyReaches) {
   const auto all = look(1);
   EXPECT_EQ(of(all, "advertised-address").grade, "problem");
   EXPECT_NE(of(all, "advertised-address").cure.find("brokerIP1"), std::string::npos);
+  EXPECT_EQ(of(all, "advertised-address").text,
+            "nobody answers at 127.0.0.1:1, the address that it tells clients: Connection refused");
 }
 
 TEST_F(DoctorTest, NameServersThatDisagree) {
@@ -276,6 +278,14 @@ TEST_F(DoctorTest, WhatIsWellIsCountedAndTheWorstComesLast) {
   const size_t note = out.find("\nnote "), warning = out.find("\nwarning "), problem = out.find("\nPROBLEM ");
   EXPECT_TRUE(note < warning && warning < problem && problem != std::string::npos) << out;
   EXPECT_NE(out.find("/ has 32.6 MiB free, the limit"), std::string::npos) << out;
+}
+
+TEST_F(DoctorTest, ACureThatSeveralHaveIsToldOnce) {
+  const std::string out = run({"doctor", "--timeout", "500ms", "-n", "127.0.0.1:1;127.0.0.1:2"}).out;
+  const size_t first = out.find("PROBLEM  name server 127.0.0.1:1"),
+               second = out.find("PROBLEM  name server 127.0.0.1:2"), cure = out.find("-> Start it");
+  EXPECT_TRUE(first < second && second < cure && cure != std::string::npos) << out;
+  EXPECT_EQ(out.find("-> Start it", cure + 1), std::string::npos) << out;
 }
 
 TEST_F(DoctorTest, ForPeople) {
