@@ -108,7 +108,7 @@ Outcome<void> doctor(Context& c) {
   if (c.options().json) {
     c.print(json_of(d.findings()));
   } else {
-    c.print(page_of(d.findings(), c.options().all));
+    c.print(page_of(d.findings(), c.options().all || c.has_arg(0)));  // a STORE is named to be measured
   }
   const size_t problems = counts[static_cast<size_t>(Grade::problem)],
                warnings = counts[static_cast<size_t>(Grade::warning)];
@@ -140,7 +140,8 @@ constexpr Verb verbs[] = {
      "on this host, when it is not that of a running broker. Groups whose consumers are all gone while "
      "messages "
      "wait are named. Nothing is changed.\n"
-     "What is well is only counted, the worst comes last. ok: as it should be. note: worth knowing. warning: "
+     "What is well is only counted, unless --all or a STORE is given; the worst comes last. ok: as it should "
+     "be. note: worth knowing. warning: "
      "will be a problem, or is one for some clients. "
      "PROBLEM: "
      "messages are in danger or clients are not served. The exit code is 0 when there is neither warning nor "

@@ -25,12 +25,6 @@ struct Source {
   Channel* channel = nullptr;
 };
 
-std::string value_or(const std::vector<KeyValue>& values, std::string_view key,
-                     std::string_view otherwise = "") {
-  auto found = std::find_if(values.begin(), values.end(), [&](const KeyValue& v) { return v.key == key; });
-  return found == values.end() ? std::string(otherwise) : found->value;
-}
-
 // A broker that is given by its address says its names itself.
 Outcome<std::vector<Source>> sources_of(Context& c) {
   TRY_VAR(brokers, c.target_brokers());
@@ -40,8 +34,9 @@ Outcome<std::vector<Source>> sources_of(Context& c) {
     Source s{b.cluster, b.name, b.id, channel};
     if (s.name.empty()) {
       TRY_VAR(config, config_values_at(*channel));
-      s.name = value_or(config, "brokerName", b.address);
-      s.cluster = value_or(config, "brokerClusterName");
+      s.name = value_of(config, "brokerName");
+      if (s.name.empty()) s.name = b.address;
+      s.cluster = value_of(config, "brokerClusterName");
     }
     out.push_back(std::move(s));
   }
@@ -111,7 +106,7 @@ Outcome<Written> export_configs(Context& c, const std::vector<Source>& sources) 
 }
 
 double number_at(const std::vector<KeyValue>& values, std::string_view key) {
-  const std::string text = value_or(values, key);
+  const std::string_view text = value_of(values, key);
   double v = 0;
   std::from_chars(text.data(), text.data() + text.size(), v);
   return v;
@@ -144,11 +139,11 @@ Outcome<void> write_metrics(proto::JsonWriter& w, const Source& s, Totals* total
   w.begin_object();
   w.key("diskRatio");
   w.begin_object();
-  w.member("commitLogDiskRatio", value_or(values, "commitLogDiskRatio"));
-  w.member("consumeQueueDiskRatio", value_or(values, "consumeQueueDiskRatio"));
+  w.member("commitLogDiskRatio", value_of(values, "commitLogDiskRatio"));
+  w.member("consumeQueueDiskRatio", value_of(values, "consumeQueueDiskRatio"));
   w.end_object();
   w.member("groupSize", static_cast<int64_t>(groups.size()));
-  w.member("messageAverageSize", value_or(values, "putMessageAverageSize"));
+  w.member("messageAverageSize", value_of(values, "putMessageAverageSize"));
   w.key("oneDayNum");
   w.begin_object();
   w.member("normalOneDayInNum", static_cast<int64_t>(own.in_day));
@@ -163,7 +158,7 @@ Outcome<void> write_metrics(proto::JsonWriter& w, const Source& s, Totals* total
   w.end_object();
   w.key("runtimeVersion");
   w.begin_object();
-  w.member("rocketmqVersion", value_or(values, "brokerVersionDesc"));
+  w.member("rocketmqVersion", value_of(values, "brokerVersionDesc"));
   w.end_object();
   w.end_object();
   return {};
