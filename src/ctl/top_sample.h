@@ -100,8 +100,8 @@ class TopSampler {
     std::string why;
   };
   std::map<std::string, Unreachable> unreachable_;  // by address
-  std::map<std::string, OfBroker> brokers_;      // by address
-  std::vector<std::string> busiest_, laggards_;  // topics and groups of the last sample, the most so first
+  std::map<std::string, OfBroker> brokers_;         // by address
+  std::vector<std::string> busiest_, laggards_;     // topics and groups of the last sample, the most so first
 };
 
 }  // namespace rmq::ctl
