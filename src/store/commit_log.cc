@@ -245,6 +245,8 @@ Task<Result<void>> CommitLog::sync() {
   co_await sync_one_.acquire();
   uint64_t target = written_;
   Result<void> r;
+  // After a sync that failed the kernel takes for written what is not: the next one would succeed.
+  if (failed_) r = fail(Errc::io, "the log could not be written");
   while (r && flushed_ < target) {
     std::shared_ptr<Segment> s = segments_.find(flushed_);
     r = co_await s->file->sync();

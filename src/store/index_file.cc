@@ -137,7 +137,9 @@ Task<Result<void>> IndexFile::sync(bool slots) {
   CO_TRY(co_await write_tail());
   if (slots) CO_TRY(co_await slots_.write(*file_, INT64_MAX, false));
   CO_TRY(co_await write_header());
-  co_return co_await file_->sync();
+  auto r = co_await file_->sync();
+  sync_failed_ = sync_failed_ || !r;
+  co_return r;
 }
 
 Task<void> IndexFile::end_writing() {

@@ -37,6 +37,8 @@ class IndexFile {
   // ends it early with Errc::cancelled.
   Task<Result<void>> rebuild(const bool& stop);
   bool is_writing() const { return file_ != nullptr; }
+  // A sync of it has failed: what the file says from then on may never come to the device.
+  bool sync_failed() const { return sync_failed_; }
 
   bool has_slot(int32_t hash) const { return slots_.has(layout_.slot_of(hash)); }
   void prefetch(int32_t hash) const { slots_.prefetch(layout_.slot_of(hash)); }
@@ -68,6 +70,7 @@ class IndexFile {
   StoreStats& stats_;
   IndexHeader header_;
   bool readable_ = false;
+  bool sync_failed_ = false;
   std::unique_ptr<File> file_;
   IndexSlots slots_;
   std::vector<std::byte> tail_;     // encoded entries from tail_first_ on

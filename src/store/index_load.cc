@@ -176,7 +176,10 @@ Task<Result<bool>> IndexService::keep_by_rule(std::vector<Found>& found, const c
     CO_TRY_VAR(file, co_await disk_.open(files_.back()->path(), {.write = true}));
     auto synced = co_await file->sync();  // its last owner may not have done it
     co_await file->close();
-    if (!synced) co_return std::unexpected(synced.error());
+    if (!synced) {
+      co_await forget_unsafe(files_.back()->path());
+      co_return std::unexpected(synced.error());
+    }
   }
   if (!files_.empty() && !files_.back()->full()) CO_TRY(co_await files_.back()->open());
   why = why_damaged;

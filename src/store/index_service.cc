@@ -74,7 +74,15 @@ Task<void> IndexService::let_go() {
   for (auto& f : files) {
     f->set_readable(false);  // a look-up may still hold it
     co_await f->end_writing();
+    if (f->sync_failed()) co_await forget_unsafe(f->path());
   }
+}
+
+// The kernel takes its pages for written although they are not, whoever reads or syncs the file now.
+Task<void> IndexService::forget_unsafe(std::string path) {
+  auto removed = co_await disk_.remove(path);
+  if (removed) removed = co_await disk_.sync_dir(dir_);
+  if (!removed) tell("an index file that could not be synced cannot be removed");
 }
 
 Task<void> IndexService::run() {

@@ -90,6 +90,7 @@ class IndexService {
   Task<void> run();
   Task<Result<void>> attempt();
   Task<void> let_go();
+  Task<void> forget_unsafe(std::string path);
   Task<Result<void>> follow();
   Task<Result<void>> read_again(uint64_t to);
   Task<Result<void>> take_record(LogWalker& w, uint64_t& at, uint64_t to, Batch& b);
