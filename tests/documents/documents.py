@@ -8,9 +8,8 @@ import re
 from dataclasses import dataclass, field
 
 COMMANDS = ('./dev', 'apt', 'chown', 'cp', 'curl', 'df', 'du', 'echo', 'export', 'journalctl', 'man', 'mkdir',
-            'mount', 'mqadmin', 'mv', 'printf', 'promtool', 'rmq-namesrvd', 'rmqctl', 'rmqd', 'sh', 'sleep',
-            'systemctl')
-OURS = ('rmqctl', 'rmqd', 'rmq-namesrvd', 'mqadmin')
+            'mount', 'mqadmin', 'mv', 'printf', 'promtool', 'rm', 'rmq-namesrvd', 'rmqctl', 'rmqd', 'sh',
+            'sleep', 'systemctl')
 
 
 @dataclass

@@ -26,8 +26,7 @@ ABOUT_THE_INSIDE = ('docs/formats.md', 'docs/architecture.md', 'docs/mqadmin.md'
 # Words that look like keys and are something else. Each must be used.
 OTHER_WORDS = {'autopkgtest'}
 # Options of other programs that stand in code type.
-FOREIGN_OPTIONS = {'--sparse', '--sparse=always', '--now', '--since', '--bind', '--show-error', '--only',
-                   '--clusterName'}  # the last is mqadmin's
+FOREIGN_OPTIONS = {'--clusterName', '--sparse', '--sparse=always', '--now', '--since', '--bind', '--only'}
 FOREIGN_EVENT_LIKE = {'store-check'}
 # rmqd-metrics(7) says of these that they are not there.
 METRICS_NOT_THERE = {

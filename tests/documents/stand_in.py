@@ -129,9 +129,12 @@ def chown(option, owner, *paths):
 
 
 def mount(option, source, target):
-    """A directory in the place of another one."""
+    """A directory in the place of another one, which must be there, and is empty here."""
     if option != '--bind' or not pathlib.Path(source).is_dir():
         fail(f'cannot mount {source}')
+    if not pathlib.Path(target).is_dir():
+        fail(f'{target}: mount point does not exist.')
+    pathlib.Path(target).rmdir()
     pathlib.Path(target).symlink_to(source)
 
 

@@ -35,7 +35,8 @@ STAND_INS = {
     'mqbroker': "Apache RocketMQ's; tests/interop gives directories from one to the other",
 }
 MOVED = ('/etc/rmqd', '/etc/systemd', '/var/lib/rmqd', '/var/lib/rmq-namesrvd', '/opt/rocketmq',
-         '/data/rocketmq', '/backup', '/mnt/new', '/usr/share/doc/rmqd', '/path/to', '/tmp/store')
+         '/data/rocketmq', '/backup', '/mnt/new', '/usr/share/doc/rmqd', '/path/to', '/tmp/store',
+         '/var/backups')
 # Commands that would not end, or not soon, with what is done to them.
 SHORTENED = ((r'(rmqctl (?:consume .* --follow|.* --watch))$',
               r'timeout --signal=INT 0.7 \1 || test $? = 124'),
@@ -64,6 +65,7 @@ class World:
         self.ports = {9876: free_port(), 10911: free_port(), 5557: free_port(), 5558: free_port()}
         self.more = []  # daemons besides the units
         self.used = {}
+        self.home, self.bin = self.root / 'home', self.root / 'bin'
         for directory in ('bin', 'run', 'home', 'backup', 'etc/rmqd', 'var/lib/rmqd', 'var/lib/rmq-namesrvd',
                           'path/to', 'opt/rocketmq/bin', 'opt/rocketmq/conf', 'data/rocketmq', 'mnt/new',
                           'usr/share/doc/rmqd'):
@@ -144,11 +146,12 @@ exec "$program" "${{arguments[@]}}" -o bindAddress=127.0.0.1 {set_ports}''')
         if text.endswith('&'):
             return self.in_background(text)
         for name in STAND_INS:
-            if re.search(rf'(^|[\s|;/]){name}(\s|$)', text):
+            there = (self.bin / name).is_symlink() or (self.bin.parent / "run" / name).is_symlink()
+            if there and re.search(rf'(^|[\s|;/]){name}(\s|$)', text):
                 self.used[name] = self.used.get(name, 0) + 1
         done = subprocess.run(['bash', '-c', 'set -o pipefail\n' + self.inward(text)], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=timeout, env=self.environment,
-                              cwd=self.root / 'home', stdin=subprocess.DEVNULL)
+                              cwd=self.home, stdin=subprocess.DEVNULL)
         return done.returncode, self.outward(done.stdout)
 
     def in_background(self, text):
@@ -156,7 +159,7 @@ exec "$program" "${{arguments[@]}}" -o bindAddress=127.0.0.1 {set_ports}''')
         with open(self.root / 'run/background.log', 'a') as log:
             process = subprocess.Popen(['bash', '-c', 'exec ' + self.inward(text).rstrip('& ')],
                                        stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                       env=self.environment, cwd=self.root / 'home', start_new_session=True)
+                                       env=self.environment, cwd=self.home, start_new_session=True)
         self.more.append(process)
         return 0, ''
 
@@ -236,6 +239,46 @@ exec "$program" "${{arguments[@]}}" -o bindAddress=127.0.0.1 {set_ports}''')
             if link.is_symlink():
                 link.unlink()
         shutil.rmtree(self.root)
+
+
+class ThisMachine(World):
+    """No world of its own, but the machine that this runs on, with systemd and packages: a container that may
+    be spoilt. What it lacks, and time, is stood in for. Packages lie in the directory where it starts."""
+
+    def __init__(self):
+        self.root, self.home, self.more, self.used = pathlib.Path('/'), pathlib.Path.cwd(), [], {}
+        self.bin = pathlib.Path(tempfile.mkdtemp(prefix='rmqd-documents-'))
+        for name in ('sleep', 'curl', 'promtool'):
+            if name == 'sleep' or not shutil.which(name):
+                (self.bin / name).symlink_to(here / 'stand_in.py')
+        (self.bin / 'world.json').write_text(json.dumps({'root': '/'}))
+        self.environment = dict(os.environ, PATH=f'{self.bin}:{os.environ["PATH"]}', LC_ALL='C.UTF-8',
+                                RMQ_WORLD=str(self.bin / 'world.json'), NAMESRV_ADDR='127.0.0.1:9876')
+        pathlib.Path('/mnt/new').mkdir(exist_ok=True)
+        for topic in ('Orders', 'Invoices', 'Payments', 'LoadTest'):
+            self.run(f'rmqctl topic delete {topic} --yes')
+        for group in ('billing', 'shipping', 'old-report'):
+            self.run(f'rmqctl group delete {group} --yes')
+
+    def inward(self, text):
+        for pattern, replacement in (*SHORTENED, (r'^apt install', 'apt --yes install')):
+            text = re.sub(pattern, replacement, text)
+        return text
+
+    def outward(self, text):
+        return text
+
+    def start(self, *units):
+        """Anew, with the configuration as it is now."""
+        self.must('systemctl restart ' + ' '.join(units))
+        self.wait_for_a_broker()
+
+    def stopped_store(self, path):
+        self.must(f'systemctl stop rmqd && mkdir -p {path} && cp -a /var/lib/rmqd/store/. {path}/ && '
+                  'systemctl start rmqd')
+
+    def close(self):
+        shutil.rmtree(self.bin)
 
 
 def dead_letter(address, group, topic):
