@@ -4,8 +4,10 @@
 #include <string>
 
 #include "base/check.h"
+#include "proto/bodies_admin.h"
 #include "proto/bodies_client.h"
 #include "proto/bodies_config.h"
+#include "proto/bodies_export.h"
 #include "proto/bodies_route.h"
 #include "proto/bodies_stats.h"
 
@@ -20,6 +22,14 @@ static void body(std::string_view text, JsonStyle style = JsonStyle::fastjson) {
   auto second = T::parse(once);
   check(second.has_value());
   check(second->to_json(style) == once);
+}
+
+static void exported(std::string_view text) {
+  auto first = MetadataExport::parse(text);
+  if (!first) return;
+  auto second = MetadataExport::parse(first->to_json());
+  check(second.has_value());
+  check(second->to_json() == first->to_json());
 }
 
 static void normaliser(std::string_view text) {
@@ -40,7 +50,7 @@ static void registration(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 12) {
+  switch (data[0] % 17) {
     case 0:
       normaliser(text);
       break;
@@ -76,6 +86,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 11:
       body<ClusterInfo>(text);
+      break;
+    case 12:
+      body<ConsumeStatsList>(text);
+      break;
+    case 13:
+      body<BrokerStatsData>(text);
+      break;
+    case 14:
+      body<QueryConsumeQueueResponseBody>(text);
+      break;
+    case 15:
+      body<HARuntimeInfo>(text);
+      break;
+    case 16:
+      exported(text);
       break;
   }
   return 0;

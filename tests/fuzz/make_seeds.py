@@ -47,6 +47,20 @@ def main(golden, corpus):
     seed('proto_body', 'fastjson', b'\0{0:\'a\',{"q":1}:[+1,2L,],/* c */b:"\\u0041",$ref:null}')
     seed('proto_body', 'offsets',
          b'\x08{"dataVersion":{"counter":{"value":3}},"offsetTable":{"T@g":{0:5,3:"7"}}}')
+    seed('proto_body', 'broker-lag',
+         b'\x0c{"brokerAddr":"h:1","consumeStatsList":[{"g":[{"consumeTps":1.5,"offsetTable":'
+         b'{{"brokerName":"b","queueId":0,"topic":"T"}:{"brokerOffset":9,"consumerOffset":4}}}]}],"totalDiff":5}')
+    seed('proto_body', 'broker-stats',
+         b'\x0d{"statsDay":{"avgpt":1.0,"sum":3,"tps":0.1},"statsHour":{},"statsMinute":{"sum":"7"}}')
+    seed('proto_body', 'queue-units',
+         b'\x0e{"maxQueueIndex":9,"minQueueIndex":1,"queueData":[{"eval":true,"msg":"m","physicOffset":4,'
+         b'"physicSize":5,"tagsCode":-6}]}')
+    seed('proto_body', 'replicas',
+         b'\x0f{"haClientRuntimeInfo":{"masterAddr":"h:2"},"haConnectionInfo":[{"addr":"h:3","inSync":true}],'
+         b'"inSyncSlaveNums":1,"master":true,"masterCommitLogMaxOffset":7}')
+    seed('proto_body', 'export',
+         b'\x10{"brokers":{"b":{"topicConfigTable":{"T":{"topicName":"T","attributes":{"a":"b"}}}}},'
+         b'"exportTime":1,"subscriptionGroupTable":{"g":{"groupName":"g"}},"topicConfigTable":{}}')
     seed('proto_body', 'reference',
          b'\1{"clientID":"c","consumerDataSet":[{"subscriptionDataSet":[{"topic":"T"}]},'
          b'{"subscriptionDataSet":[{"$ref":"$.consumerDataSet[0].subscriptionDataSet[0]"}]}]}')
