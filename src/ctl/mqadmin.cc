@@ -65,7 +65,7 @@ constexpr MqadminCommand commands[] = {
     {"producerConnection", "producer list", "-g,--producerGroup=1 -t,--topic=", ""},
     {"producer", "producer list", "-b,--broker=--broker", ""},
     {"consumerProgress", "group lag",
-     "-g,--groupName=1 -t,--topicName=--topic -s,--showClientIP= -c,--cluster=--cluster", ""},
+     "-g,--groupName=1 -t,--topicName=--topic -s,--showClientIP=?--clients -c,--cluster=--cluster", ""},
     {"consumerStatus", "group running",
      "-g,--consumerGroup=1 -i,--clientId=2 -b,--brokerAddr=--broker -s,--jstack=+--jstack", ""},
     {"cloneGroupOffset", "group clone", "-s,--srcGroup=1 -d,--destGroup=2 -t,--topic=3 -o,--offline=", ""},
@@ -78,8 +78,13 @@ constexpr MqadminCommand commands[] = {
     {"startMonitoring", "doctor --interval=60s", "", ""},
     // messages
     {"queryMsgById", "message",
-     "-t,--topic=--topic -i,--msgId=1 -g,--consumerGroup=* -d,--clientId=* -s,--sendMessage=?* "
+     "-t,--topic=--topic -i,--msgId=1 -g,--consumerGroup= -d,--clientId=* -s,--sendMessage=?* "
      "-u,--unitName= -f,--bodyFormat= -c,--cluster=",
+     ""},
+    // With a client that is to consume it.
+    {"queryMsgById -d", "group consume",
+     "-t,--topic= -i,--msgId=2 -g,--consumerGroup=1 -d,--clientId=3 -s,--sendMessage=?* -u,--unitName= "
+     "-f,--bodyFormat= -c,--cluster=",
      ""},
     {"queryMsgByKey", "message",
      "-t,--topic=--topic -k,--msgKey=1 -b,--beginTimestamp=@--from -e,--endTimestamp=@--to "
@@ -283,6 +288,11 @@ Outcome<Parsed> parse(const MqadminCommand& command, const std::vector<MqadminOp
   return out;
 }
 
+// A row of its own for the command with that option: "queryMsgById -d".
+const MqadminCommand* variant_of(const MqadminCommand& command, const MqadminOption& option) {
+  return find_mqadmin_command(fmt::format("{} {}", command.name, option.names[0]));
+}
+
 // What a row makes of the values: places of the plain arguments, and options in the order of the row, where a
 // later one replaces an earlier one of the same name.
 class Form {
@@ -398,6 +408,8 @@ Outcome<Translated> translate(const MqadminCommand& command, const std::vector<s
     return fail(Exit::usage, fmt::format("{} is not done: {}", command.name, command.refusal));
   const std::vector<MqadminOption> all = options_of(command);
   TRY_VAR(parsed, parse(command, all, args));
+  for (const auto& [at, value] : parsed.given)
+    if (const MqadminCommand* other = variant_of(command, all[at])) return translate(*other, args);
   Form form(command);
   for (std::string_view word : split(command.verb, ' ')) {
     if (word.starts_with("--")) {

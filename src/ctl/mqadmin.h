@@ -13,6 +13,7 @@
 namespace rmq::ctl {
 
 struct MqadminCommand {
+  // "queryMsgById -d" is what another verb does of queryMsgById: with that option.
   const char* name;
   // Words of the verb, then options that are always given, where the command's own do not say otherwise.
   // Empty: see `refusal`.

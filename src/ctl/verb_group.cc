@@ -113,6 +113,8 @@ Outcome<void> lag(Context& c) {
   Lag sum;
   for (Channel* b : brokers) TRY(add_lag(*b, group, c.options().topic, &sum));
   if (sum.queues.empty()) TRY(check_group_exists(brokers, group));
+  const bool with_clients = c.options().more;
+  const auto owners = with_clients ? owners_of(c, group) : std::map<proto::MessageQueue, std::string>{};
   Table t({{"TOPIC", "topic"},
            {"BROKER", "brokerName"},
            {"QUEUE", "queueId"},
@@ -120,13 +122,18 @@ Outcome<void> lag(Context& c) {
            {"GROUP OFFSET", "consumerOffset"},
            {"LAG", "diff"},
            {"IN FLIGHT", "inflight"},
-           {"LAST CONSUMED", "lastTimestamp"}});
+           {"LAST CONSUMED", "lastTimestamp"},
+           {with_clients ? "CLIENT" : "", "clientId"}});
+  auto owner = [&](const proto::MessageQueue& q) {
+    auto found = owners.find(q);
+    return found == owners.end() ? Cell::none() : Cell::text(found->second);
+  };
   for (const auto& [q, o] : sum.queues)
     t.add({Cell::text(q.topic), Cell::text(q.broker_name), Cell::integer(q.queue_id),
            Cell::integer(o.broker_offset), Cell::integer(o.consumer_offset),
            Cell::integer(o.broker_offset - o.consumer_offset),
            Cell::integer(std::max<int64_t>(0, o.pull_offset - o.consumer_offset)),
-           Cell::moment(o.last_timestamp_ms)});
+           Cell::moment(o.last_timestamp_ms), owner(q)});
   c.print_table(t);
   if (!c.options().json)
     c.print(
@@ -244,6 +251,7 @@ constexpr OptionSpec list_options[] = {
 constexpr OptionSpec lag_options[] = {
     {"-t,--topic", "TOPIC", &Options::topic, "only this topic"},
     {"-a,--all", nullptr, &Options::all, "without GROUP: also the groups of the system"},
+    {"--clients", nullptr, &Options::more, "with the consumer that has each queue, as consumers tell it"},
     where_options[0],
     where_options[1],
 };

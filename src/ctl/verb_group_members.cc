@@ -169,6 +169,17 @@ Outcome<void> set_group_mode(Context& c) {
   return {};
 }
 
+std::map<proto::MessageQueue, std::string> owners_of(Context& c, const std::string& group) {
+  std::map<proto::MessageQueue, std::string> out;
+  auto members = members_of(c, group, "");
+  if (!members) return out;
+  for (const Member& m : *members)
+    if (auto info = running_info(m, group, false))
+      for (const auto& [queue, state] : info->mq_table)
+        if (!state.dropped) out[queue] = m.client_id;
+  return out;
+}
+
 Outcome<void> show_running(Context& c) {
   const std::string& group = c.arg(0);
   TRY_VAR(members, members_of(c, group, c.has_arg(1) ? c.arg(1) : ""));

@@ -49,7 +49,8 @@ def main(golden, corpus):
          b'\x08{"dataVersion":{"counter":{"value":3}},"offsetTable":{"T@g":{0:5,3:"7"}}}')
     seed('proto_body', 'broker-lag',
          b'\x0c{"brokerAddr":"h:1","consumeStatsList":[{"g":[{"consumeTps":1.5,"offsetTable":'
-         b'{{"brokerName":"b","queueId":0,"topic":"T"}:{"brokerOffset":9,"consumerOffset":4}}}]}],"totalDiff":5}')
+         b'{{"brokerName":"b","queueId":0,"topic":"T"}:{"brokerOffset":9,"consumerOffset":4}}}]}],'
+         b'"totalDiff":5}')
     seed('proto_body', 'broker-stats',
          b'\x0d{"statsDay":{"avgpt":1.0,"sum":3,"tps":0.1},"statsHour":{},"statsMinute":{"sum":"7"}}')
     seed('proto_body', 'queue-units',

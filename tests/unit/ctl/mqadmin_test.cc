@@ -121,11 +121,15 @@ TEST(Mqadmin, OneCommandOfSeveralVerbs) {
   EXPECT_STREQ(parsed({"updateOrderConf", "-t", "T", "-m", "get"}).verb->words, "topic order get");
   EXPECT_STREQ(parsed({"updateOrderConf", "-t", "T", "-m", "delete"}).verb->words, "topic order delete");
   EXPECT_NE(refused({"updateOrderConf", "-t", "T"}).find("get, put, delete"), std::string::npos);
+  auto i = parsed({"queryMsgById", "-t", "T", "-i", "ID", "-d", "CLIENT", "-g", "G"});
+  EXPECT_STREQ(i.verb->words, "group consume");
+  EXPECT_EQ(i.options.args, (std::vector<std::string>{"G", "ID", "CLIENT"}));
+  EXPECT_STREQ(parsed({"queryMsgById", "-t", "T", "-i", "ID"}).verb->words, "message");
   EXPECT_EQ(parsed({"exportMetadata"}).options.args, std::vector<std::string>{"/tmp/rocketmq/export"});
 }
 
 TEST(Mqadmin, WhatIsNotDoneSaysSo) {
-  EXPECT_NE(refused({"queryMsgById", "-i", "X", "-g", "G"}).find("-g, --consumerGroup is not done"),
+  EXPECT_NE(refused({"queryMsgById", "-i", "X", "-s", "true"}).find("-s, --sendMessage is not done"),
             std::string::npos);
   EXPECT_NE(refused({"sendMessage", "-t", "T", "-p", "x", "-m", "true"}).find("-m, "), std::string::npos);
   EXPECT_EQ(parsed({"sendMessage", "-t", "T", "-p", "x", "-m", "false"}).options.args.size(), 2u);
