@@ -224,7 +224,7 @@ Task<bool> bind_ports(const Environment& e, Ports& ports, int& code) {
   std::vector<Ports::One*> wanted{&ports.main, &ports.vip};
   if (e.line.standalone) wanted.push_back(&ports.namesrv);
   for (Ports::One* port : wanted) {
-    auto bound = co_await e.net.bind(e.config.bindAddress, static_cast<uint16_t>(port->number));
+    auto bound = co_await bind_at_start(e.net, e.config.bindAddress, static_cast<uint16_t>(port->number));
     if (!bound) {
       log_cannot_listen(e, *port, bound.error(), code);
       co_return false;

@@ -7,9 +7,10 @@
 namespace rmq {
 
 static constexpr int64_t accept_retry_ns = 100 * ns_per_ms;
+static constexpr int64_t taken_port_wait_ns = 3 * ns_per_s, taken_port_again_ns = 50 * ns_per_ms;
 
 Task<Result<void>> Server::listen(std::string host, uint16_t port) {
-  CO_TRY_VAR(bound, co_await net_.bind(std::move(host), port));
+  CO_TRY_VAR(bound, co_await bind_at_start(net_, std::move(host), port));
   co_return listen(std::move(bound));
 }
 
@@ -60,6 +61,20 @@ Task<void> Server::stop() {
   for (const auto& c : open_) c->close();
   co_await scope_.join();
   if (listener_) co_await listener_->closed();
+}
+
+Task<Result<std::unique_ptr<Listener>>> bind_at_start(Net& net, std::string host, uint16_t port) {
+  const int64_t deadline_ns = Loop::current().now_ns() + taken_port_wait_ns;
+  for (bool said = false;; said = true) {
+    auto bound = co_await net.bind(host, port);
+    const bool taken = !bound && bound.error().sys == EADDRINUSE;
+    if (!taken || Loop::current().now_ns() >= deadline_ns) co_return bound;
+    if (!said)
+      log(LogLevel::info, "port " + std::to_string(port) +
+                              " is taken: tried again for 3 s, as a killed rmqd "
+                              "gives its ports back a moment later");
+    co_await sleep_for(taken_port_again_ns);
+  }
 }
 
 std::string cannot_listen_text(const std::string& host, int64_t port, std::string_view from,

@@ -35,6 +35,11 @@ class Server {
   std::unordered_set<std::shared_ptr<Connection>> open_;
 };
 
+// Takes an address for a daemon. One that is in use is tried again for 3 s: the kernel closes what the ring
+// of a killed process held a moment after that process has gone, and who starts at once finds its own old
+// port.
+Task<Result<std::unique_ptr<Listener>>> bind_at_start(Net& net, std::string host, uint16_t port);
+
 // Why a daemon cannot listen at host:port, and what its operator can do. `from` is the key of the
 // configuration that the port comes from, or as "listenPort - 2".
 std::string cannot_listen_text(const std::string& host, int64_t port, std::string_view from,
