@@ -23,11 +23,8 @@ OF_ROCKETMQ = ('docs/migration.md', 'docs/formats.md', 'docs/mqadmin.md', 'NEWS.
                'man/rmqd-metrics.7.in', 'docs/architecture.md')
 # Documents about the inside: their words in code type are fields and functions, besides keys.
 ABOUT_THE_INSIDE = ('docs/formats.md', 'docs/architecture.md', 'docs/mqadmin.md', 'NEWS.md')
-# Words that look like keys and are something else. Each must be used.
-OTHER_WORDS = {'autopkgtest'}
 # Options of other programs that stand in code type.
-FOREIGN_OPTIONS = {'--clusterName', '--sparse', '--sparse=always', '--now', '--since', '--bind', '--only'}
-FOREIGN_EVENT_LIKE = {'store-check'}
+FOREIGN_OPTIONS = {'--sparse', '--sparse=always', '--now', '--since', '--bind', '--only'}
 # rmqd-metrics(7) says of these that they are not there.
 METRICS_NOT_THERE = {
     'rocketmq_pop_buffer_scan_time_consume_milliseconds', 'rocketmq_pop_revive_in_message_total',
@@ -188,7 +185,7 @@ def wrong_key(facts, path, word):
     known = facts.keys['rmqd'] | facts.keys['rmq-namesrvd'] | facts.status_keys | facts.mqadmin
     if path in OF_ROCKETMQ:
         known |= facts.rocketmq_keys
-    if name not in known and name not in OTHER_WORDS:
+    if name not in known:
         yield f'{name} is no key of the configuration'
 
 
@@ -208,7 +205,7 @@ def wrong_word(facts, path, word):
     elif re.fullmatch(r'[a-z]+[A-Z]\w*( ?= ?\S+)?', word) and path not in ABOUT_THE_INSIDE:
         yield from wrong_key(facts, path, word)
     elif re.fullmatch(r'[a-z]+(-[a-z]+)+', word) and path == 'docs/operations.md' and \
-            word not in facts.events | FOREIGN_EVENT_LIKE | set(facts.program):
+            word not in facts.events | set(facts.program):
         yield f'there is no event {word}'
     elif re.match(r'--[a-z]', word):
         every = set().union(*facts.verbs.values(), *facts.daemon_options.values(), FOREIGN_OPTIONS)

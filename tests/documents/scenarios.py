@@ -63,7 +63,7 @@ class Readme(Scenario):
     blocks_not_run = {'java': "the same calls are made by the Java clients of tests/interop"}
 
     def prepare(self):
-        (self.world.root / 'home/broker.conf').write_text(BROKER_CONF)
+        (self.world.home / 'broker.conf').write_text(BROKER_CONF)
 
     def store(self):
         self.world.stopped_store('/path/to/store')
@@ -153,7 +153,7 @@ class Manuals(Scenario):
     'yaml': 'promtool checks packaging/examples/prometheus.yml in tests/observe, where it is there'}
 
     def prepare(self):
-        (self.world.root / 'home/broker.conf').write_text(BROKER_CONF)
+        (self.world.home / 'broker.conf').write_text(BROKER_CONF)
         configured(self.world, brokerName='broker-a')
         self.world.start('rmq-namesrvd', 'rmqd')
         shop(self.world)
