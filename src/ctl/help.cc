@@ -162,7 +162,10 @@ std::string help_of_mqadmin(const MqadminCommand& command) {
       fmt::format("mqadmin {} is \"rmqctl {}\", with mqadmin's options:\n", command.name, command.verb);
   for (const MqadminOption& o : options_of(command)) {
     const std::string names = fmt::format("{}{}", fmt::join(o.names, ", "), o.takes_value ? " VALUE" : "");
-    out += fmt::format("  {:<44}{}\n", names, meaning_of(o.target));
+    const std::string other = fmt::format("{} {}", command.name, o.names[0]);
+    out += fmt::format(
+        "  {:<44}{}\n", names,
+        find_mqadmin_command(other) ? fmt::format("mqadmin help \"{}\"", other) : meaning_of(o.target));
   }
   const Verb* verb = find_verb(words);
   return out + "\n" + (verb ? help_of(*verb) : help_of_family(words));

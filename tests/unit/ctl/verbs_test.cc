@@ -476,6 +476,15 @@ TEST_F(Verbs, AMemberIsAskedWhatItIsAt) {
   ASSERT_TRUE(d.parse(r.out)) << r.out;
   EXPECT_EQ(d.integer("/0/queues/0/commitOffset"), 7);
   EXPECT_EQ(on_server({"group", "running", "g", "c2"}).exit, 1) << "no member";
+  // Which of them has a queue that lags.
+  server_.answer(RequestCode::GET_CONSUME_STATS, ResponseCode::SUCCESS, "",
+                 R"({"offsetTable":{{"brokerName":"b","queueId":1,"topic":"T"}:{"brokerOffset":9},)"
+                 R"({"brokerName":"b","queueId":2,"topic":"T"}:{"brokerOffset":9}}})");
+  ASSERT_TRUE(d.parse(on_server({"group", "lag", "g", "--clients", "--json"}).out));
+  EXPECT_EQ(d.text("/0/clientId"), "c1");
+  EXPECT_TRUE(d.is_null("/1/clientId")) << "nobody told to have it";
+  EXPECT_NE(on_server({"consumerProgress", "-g", "g", "-s", "true"}).out.find("CLIENT"), std::string::npos);
+  EXPECT_EQ(on_server({"group", "lag", "g"}).out.find("CLIENT"), std::string::npos);
 }
 
 TEST_F(Verbs, AMemberConsumesOneMessage) {
