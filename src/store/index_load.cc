@@ -10,6 +10,7 @@
 // the log is followed from the last message that the last file has, which is indexed again: some of its keys
 // may have gone into a file that is lost.
 #include <algorithm>
+#include <ranges>
 
 #include "base/check.h"
 #include "store/index_service.h"
@@ -177,7 +178,9 @@ Task<Result<bool>> IndexService::keep_by_rule(std::vector<Found>& found, const c
     auto synced = co_await file->sync();  // its last owner may not have done it
     co_await file->close();
     if (!synced) {
-      co_await forget_unsafe(files_.back()->path());
+      // From the end on, and those behind it, too: a gap would not be seen.
+      for (const Found& g : std::views::reverse(found))
+        if (g.name >= f.name) co_await forget_unsafe(dir_ + "/" + index_name(g.name));
       co_return std::unexpected(synced.error());
     }
   }
