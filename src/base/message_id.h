@@ -38,6 +38,7 @@ struct MessageId {
   X(store_delete_held,     "3a6d1f0be2e94c0f9d0a7c1a5b7e0224", "store-delete-held")                     \
   X(store_disk_full,       "3a6d1f0be2e94c0f9d0a7c1a5b7e0225", "store-disk-full")                       \
   X(store_disk_writable,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0226", "store-disk-writable")                   \
+  X(store_compaction_failed, "3a6d1f0be2e94c0f9d0a7c1a5b7e0228", "store-compaction-failed")             \
   X(config_file_written,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0227", "config-file-written")                   \
   X(metrics_served,        "3a6d1f0be2e94c0f9d0a7c1a5b7e0108", "metrics-served")                        \
   X(metrics_unavailable,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0109", "metrics-unavailable")                   \

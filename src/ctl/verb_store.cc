@@ -148,6 +148,9 @@ std::string report_text(const offline::CheckReport& r, const std::string& root, 
     line("Index", fmt::format("{} files, {} entries", n(r.index.files), n(r.index.entries)));
   if (r.index.unindexed != 0)
     line("", fmt::format("{} records with keys are behind its end", n(r.index.unindexed)));
+  if (r.compaction.queues != 0)
+    line("Compacted", fmt::format("{} queues, {} files, {} records", n(r.compaction.queues),
+                                  n(r.compaction.files), n(r.compaction.records)));
   if (r.torn_bytes != 0) line("Behind the end", format_bytes(static_cast<int64_t>(r.torn_bytes)));
   line("Configuration", fmt::format("{} files", n(r.config_files)));
   line("Looked through", fmt::format("in {:.1f} s, {}/s", h.seconds(),
@@ -205,6 +208,9 @@ std::string report_json(const offline::CheckReport& r, const std::string& root, 
   number("indexEntries", r.index.entries);
   number("expiredIndexEntries", r.index.expired);
   number("unindexedRecords", r.index.unindexed);
+  number("compactedQueues", r.compaction.queues);
+  number("compactionFiles", r.compaction.files);
+  number("compactedRecords", r.compaction.records);
   number("configFiles", r.config_files);
   write_findings(w, r.findings);
   w.member("seconds", h.seconds());

@@ -257,6 +257,12 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.index_safe = c.messageIndexSafe;
   o.index_slots = static_cast<uint32_t>(c.maxHashSlotNum);
   o.index_entries = static_cast<uint32_t>(c.maxIndexNum);
+  o.compaction_log_file_bytes = static_cast<uint64_t>(c.compactionMappedFileSize);
+  o.compaction_queue_file_bytes = static_cast<uint64_t>(c.compactionCqMappedFileSize);
+  o.compaction_interval_ms = static_cast<uint32_t>(c.compactionScheduleInternal);
+  o.compaction_map_bytes = static_cast<uint64_t>(c.maxOffsetMapSize);
+  if (c.memoryLimit != 0)
+    o.compaction_map_bytes = std::min(o.compaction_map_bytes, static_cast<uint64_t>(besides_slots(c)) / 16);
   o.retention = retention_options_of(c);
   return o;
 }

@@ -204,6 +204,27 @@ const ConfigKey<B> broker_keys[] = {
      3600000,
      {},
      true},
+    {"enableCompaction", &B::enableCompaction,
+     "Topics with the attribute cleanup.policy=COMPACTION keep the latest message of each key, for ever. "
+     "false: "
+     "their old messages go with the CommitLog, as those of other topics."},
+    {"compactionMappedFileSize", &B::compactionMappedFileSize,
+     "Bytes of a log file of a compacted queue, rounded to a multiple of compactionCqMappedFileSize, of "
+     "which it "
+     "has five at least. The last file of a queue is never compacted.",
+     4096, int64_t{1} << 30},
+    {"compactionCqMappedFileSize", &B::compactionCqMappedFileSize,
+     "Bytes of the queue file beside it, of which a message takes 46.", 460, int64_t{1} << 30},
+    {"compactionScheduleInternal", &B::compactionScheduleInternal,
+     "Milliseconds between two compactions of a queue. One is due when it has a full file that was not "
+     "compacted "
+     "yet.",
+     100, 86'400'000},
+    {"maxOffsetMapSize", &B::maxOffsetMapSize,
+     "Most bytes for the keys of one compaction, and at most a sixteenth of memoryLimit. When there are "
+     "more, "
+     "the next one goes on.",
+     4096, int64_t{1} << 40},
     {"deleteCommitLogFilesInterval",
      &B::deleteCommitLogFilesInterval,
      "Milliseconds between the deletions of two CommitLog files.",

@@ -61,6 +61,11 @@ struct BrokerConfig {
   int64_t discardAgeMills = 0;
   int64_t discardBytes = 0;
   int64_t cleanResourceInterval = 10'000;
+  bool enableCompaction = true;
+  int64_t compactionMappedFileSize = 100 << 20;
+  int64_t compactionCqMappedFileSize = 10 << 20;
+  int64_t compactionScheduleInternal = 900'000;
+  int64_t maxOffsetMapSize = 100 << 20;
   int64_t deleteCommitLogFilesInterval = 100;
   int64_t deleteConsumeQueueFilesInterval = 100;
   int64_t deleteFileBatchMax = 10;

@@ -123,6 +123,10 @@ class StopOnFailure : public store::FailureListener {
         "time has passed",
         {{"JUMP_SECONDS", std::to_string(jump_ms / 1000)}});
   }
+  void on_compaction_failed(std::string_view topic, int32_t queue_id, const Error& e) override {
+    log(LogLevel::error, ids::store_compaction_failed, "a queue could not be compacted: it is tried again",
+        {{"TOPIC", topic}, {"QUEUE", std::to_string(queue_id)}, {"REASON", to_string(e)}});
+  }
   bool failed = false;
 
  private:

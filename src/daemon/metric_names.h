@@ -161,7 +161,11 @@ struct MetricFamily {
   X(index_behind, "rmqd_index_behind_bytes", gauge, "", "Bytes of the log that the key index lacks.")        \
   X(files_deleted, "rmqd_files_deleted_total", counter, "kind", "Old files: commitlog, consumequeue, index.")\
   X(store_failures, "rmqd_store_failures_total", counter, "what",                                            \
-    "I/O errors that did not end the broker: index, delete.")                                                \
+    "I/O errors that did not end the broker: index, delete, compaction.")                                    \
+  X(compaction_copied, "rmqd_compaction_copied_messages_total", counter, "",                                 \
+    "Messages of compacted topics that were copied to their logs.")                                          \
+  X(compaction_removed, "rmqd_compaction_removed_messages_total", counter, "",                               \
+    "Messages that a compaction left out: there is a later one of their key.")                               \
   X(disk_total, "rmqd_disk_bytes", gauge, "directory", "Size of the file system.")                           \
   X(disk_free, "rmqd_disk_free_bytes", gauge, "directory", "Free for rmqd.")                                 \
   X(disk_reserved, "rmqd_disk_reserved_bytes", gauge, "", "diskReservedBytes: with less, sends are refused.")\

@@ -140,8 +140,6 @@ struct UnservedDir {
 };
 inline constexpr UnservedDir unserved_dirs[] = {
     {"batchconsumequeue", "it has batch ConsumeQueues (queue.type=BatchCQ), which this rmqd does not serve"},
-    {"compaction/compactionLog",
-     "it has compacted topics (cleanup.policy=COMPACTION), which this rmqd does not serve"},
 };
 bool may_hold_rocksdb_config(std::string_view config_dir);  // the name of a directory in config/
 bool is_dledger_dir(std::string_view name);                 // ... in the root

@@ -138,12 +138,23 @@ Task<GetMessageResult> MessageStore::Impl::get(std::string_view topic, int32_t q
   stats_.gets++;
   QueueRef q(table_.find(topic, queue_id));
   if (!q || q->max_offset == 0) co_return r;
-  r.min_offset = q->min_offset;
+  const CompactedQueuePtr compacted = compaction_.find(topic, queue_id);
+  r.min_offset = compacted == nullptr ? q->min_offset : min_offset(topic, queue_id);
   r.max_offset = q->max_offset;
   r.next_begin_offset = offset;
-  if (offset < r.min_offset) {
+  if (compacted != nullptr && offset < compacted->copied) {
+    r.next_begin_offset = std::max<int64_t>(offset, 0);
+    const bool all = co_await compaction_.get(compacted, r, max_messages, filter);
+    if (all || r.next_begin_offset >= r.max_offset) {
+      stats_.get_messages += r.message_count;
+      stats_.get_bytes += r.byte_count;
+      co_return r;
+    }
+    offset = r.next_begin_offset;
+  }
+  if (offset < q->min_offset) {
     r.status = GetMessageStatus::OFFSET_TOO_SMALL;
-    r.next_begin_offset = r.min_offset;
+    r.next_begin_offset = q->min_offset;
   } else if (offset == r.max_offset) {
     r.status = GetMessageStatus::OFFSET_OVERFLOW_ONE;
   } else if (offset > r.max_offset) {
@@ -157,6 +168,15 @@ Task<GetMessageResult> MessageStore::Impl::get(std::string_view topic, int32_t q
     stats_.get_bytes += r.byte_count;
   }
   co_return r;
+}
+
+int64_t MessageStore::Impl::min_offset(std::string_view topic, int32_t queue_id) const {
+  const ConsumeQueue* q = table_.find(topic, queue_id);
+  if (q == nullptr) return -1;
+  const CompactedQueuePtr compacted = compaction_.find(topic, queue_id);
+  const int64_t first = compacted != nullptr ? compacted->first() : -1;
+  if (first >= 0) return first;
+  return compacted != nullptr ? std::max(q->min_offset, compacted->copied) : q->min_offset;
 }
 
 Task<Result<LogExtent>> MessageStore::Impl::record_at(int64_t physical_offset) {
@@ -225,7 +245,16 @@ Task<Result<int64_t>> MessageStore::Impl::store_time_of(ConsumeQueue& q, int64_t
 
 Task<int64_t> MessageStore::Impl::store_time(std::string_view topic, int32_t queue_id, int64_t offset) {
   QueueRef q(table_.find(topic, queue_id));
-  if (!q || offset < q->min_offset || offset >= q->max_offset) co_return -1;
+  if (!q || offset >= q->max_offset) co_return -1;
+  if (const CompactedQueuePtr compacted = compaction_.find(topic, queue_id)) {
+    const int64_t copied = compacted->copied;
+    if (offset < copied) {
+      auto unit = co_await compaction_.unit_at(compacted, offset);
+      if (unit && *unit) co_return (*unit)->store_timestamp_ms;
+    }
+    offset = std::max(offset, copied);  // the next message that there is
+  }
+  if (offset < q->min_offset || offset >= q->max_offset) co_return -1;
   auto t = co_await store_time_of(*q, offset);
   co_return t && *t >= 0 ? *t : -1;
 }
@@ -235,7 +264,25 @@ Task<int64_t> MessageStore::Impl::search_offset(std::string_view topic, int32_t 
                                                 int64_t timestamp_ms, Boundary b) {
   QueueRef q(table_.find(topic, queue_id));
   if (!q) co_return 0;
-  const int64_t min = q->min_offset, max = q->max_offset;
+  const CompactedQueuePtr compacted = compaction_.find(topic, queue_id);
+  if (compacted == nullptr) co_return co_await search_queue(*q, q->min_offset, timestamp_ms, b);
+  const int64_t from = std::max(q->min_offset, compacted->copied);
+  auto near = co_await compaction_.around(compacted, b == Boundary::LOWER ? timestamp_ms : timestamp_ms + 1);
+  if (!near) co_return min_offset(topic, queue_id);
+  if (b == Boundary::LOWER)
+    co_return near->from ? *near->from : co_await search_queue(*q, from, timestamp_ms, b);
+  if (near->from || from >= q->max_offset) co_return near->before.value_or(min_offset(topic, queue_id));
+  auto first = co_await store_time_of(*q, from);
+  const bool younger = first && *first > timestamp_ms;
+  if (younger && near->before) co_return *near->before;
+  co_return co_await search_queue(*q, from, timestamp_ms, b);
+}
+
+// In the queue from an offset on.
+Task<int64_t> MessageStore::Impl::search_queue(ConsumeQueue& cq, int64_t from, int64_t timestamp_ms,
+                                               Boundary b) {
+  const QueueRef q(&cq);
+  const int64_t min = from, max = q->max_offset;
   int64_t lo = min, hi = max;
   while (lo < hi) {
     int64_t mid = lo + (hi - lo) / 2;
@@ -259,8 +306,7 @@ Task<Result<LogExtent>> MessageStore::record_at(int64_t physical_offset) {
   return impl_->record_at(physical_offset);
 }
 int64_t MessageStore::min_offset(std::string_view topic, int32_t queue_id) const {
-  ConsumeQueue* q = impl_->table_.find(topic, queue_id);
-  return q != nullptr ? q->min_offset : -1;
+  return impl_->min_offset(topic, queue_id);
 }
 int64_t MessageStore::max_offset(std::string_view topic, int32_t queue_id) const {
   ConsumeQueue* q = impl_->table_.find(topic, queue_id);
@@ -286,6 +332,16 @@ Task<Result<size_t>> MessageStore::queue_units(std::string_view topic, int32_t q
 }
 bool MessageStore::in_memory(int64_t physical_offset) const {
   return impl_->in_memory(physical_offset);
+}
+
+Task<Result<void>> MessageStore::set_compacted_topics(std::vector<std::string> topics) {
+  return impl_->compaction_.set_topics(std::move(topics), impl_->stats_.recovery.clean);
+}
+Task<Result<void>> MessageStore::add_compacted_topic(std::string topic) {
+  return impl_->compaction_.add_topic(std::move(topic));
+}
+bool MessageStore::is_compacted(std::string_view topic) const {
+  return impl_->compaction_.has(topic);
 }
 
 Bytes MessageStore::record_in_memory(int64_t physical_offset, int32_t bytes, std::string& scratch) {

@@ -84,6 +84,7 @@ MessageStore::Impl::Impl(Disk& disk, StoreOptions o)
       log_(disk, options_, stats_, *this),
       index_(disk, options_, stats_, log_),
       read_ahead_(log_, queue_files_),
+      compaction_(disk, options_, stats_, table_, queue_files_, log_, *this),
       retention_(disk, options_, stats_, log_, table_, queue_files_, queue_ends_, index_, *this),
       pending_records_max_(std::max<uint64_t>(
           options_.waiting_bytes / 3 / (sizeof(PendingRecord) + hashes_per_record * 4), 256)),
@@ -142,6 +143,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   CO_TRY(co_await checkpoint_files_.load());
   CO_TRY(co_await log_.segments().load());
   CO_TRY(co_await queue_ends_.load());
+  CO_TRY(co_await compaction_.look());
   Recovery recovery(disk_, options_, stats_, log_, table_, queue_files_, queue_ends_, checkpoint_files_,
                     progress);
   CO_TRY_VAR(out, co_await recovery.run());
@@ -161,6 +163,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   own_tasks_.spawn(queue_loop());
   own_tasks_.spawn(watch_loop());
   retention_.start(own_tasks_);
+  compaction_.start(own_tasks_);
   if (options_.index_safe) co_await index_.complete();
   accepting_ = true;
   stats_.recovery.duration_ms = (Loop::current().clock().mono_ns() - began_ns) / ns_per_ms;
@@ -583,11 +586,12 @@ Task<void> MessageStore::Impl::checkpoint_loop() {
 
 Task<void> MessageStore::Impl::delete_topic(std::string topic) {
   std::vector<QueueRef> queues = table_.detach(topic);
-  if (queues.empty()) co_return;
+  if (queues.empty() && !compaction_.may_have_files(topic)) co_return;
   deletions_++;
   deletions_running_++;
-  auto r = co_await forget_ends(queues);
-  if (r) r = co_await queue_files_.delete_topic(std::move(topic), std::move(queues));
+  auto r = co_await compaction_.delete_topic(topic);
+  if (r) r = co_await forget_ends(queues);
+  if (r && !queues.empty()) r = co_await queue_files_.delete_topic(std::move(topic), std::move(queues));
   queues_deleted(r);
 }
 
@@ -609,6 +613,7 @@ void MessageStore::Impl::queues_deleted(const Result<void>& r) {
 
 bool MessageStore::Impl::is_expired(const ConsumeQueue& q) {
   const auto log_min = static_cast<int64_t>(log_.segments().first_base());
+  if (compaction_.has(q.topic->name)) return false;  // its messages are not in the log alone
   return q.max_offset > 0 && q.next_offset == q.max_offset && q.last_physical_end <= log_min &&
          q.min_offset == q.max_offset;
 }
@@ -641,9 +646,11 @@ Task<void> MessageStore::Impl::shutdown() {
   watch_work_.set();
   watch_stop_.set();
   retention_.stop();
+  compaction_.stop();
   disk_watch_.stop();
   co_await own_tasks_.join();
   if (stopped && !failed_) advance_confirm();
+  co_await compaction_.finish(stopped && !failed_);
   co_await index_.stop(!stopped || failed_);
   if (stopped && !failed_) {
     bool caught_up = confirm_ == log_.appended_offset();  // else a later start has to dispatch the rest
@@ -746,6 +753,7 @@ void MessageStore::set_failure_listener(FailureListener* l) {
   impl_->failures_ = l;
   impl_->index_.set_listener(l);
   impl_->retention_.set_listener(l);
+  impl_->compaction_.set_listener(l);
   impl_->disk_watch_.set_listener(l);
 }
 void MessageStore::set_max_message_bytes(uint32_t bytes) {

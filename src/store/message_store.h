@@ -68,7 +68,8 @@ class MessageStore {
                                                  int32_t max_messages, int64_t begin_ms, int64_t end_ms,
                                                  KeyKind kind = KeyKind::key);
 
-  int64_t min_offset(std::string_view topic, int32_t queue_id) const;                  // -1: no such queue
+  // Of a compacted topic the first message that is left; -1: no such queue.
+  int64_t min_offset(std::string_view topic, int32_t queue_id) const;
   int64_t max_offset(std::string_view topic, int32_t queue_id) const;                  // 0: no such queue
   Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);  // ms; -1 when absent
   Task<int64_t> earliest_store_time(std::string_view topic, int32_t queue_id);         // ms; -1 when empty
@@ -100,6 +101,14 @@ class MessageStore {
   Task<bool> drop_expired_queue(QueueName name, std::function<void()> gone);
 
   std::vector<int32_t> queue_ids(std::string_view topic) const;  // sorted
+
+  // Compacted topics (compaction.h). Once, before anything is put or read: which they are; their files are
+  // loaded. Without it, what retention may take of a store that has some stays.
+  Task<Result<void>> set_compacted_topics(std::vector<std::string> topics);
+  // A new one, before its first message.
+  Task<Result<void>> add_compacted_topic(std::string topic);
+  bool is_compacted(std::string_view topic) const;
+
   // Messages of that queue below that offset of the log leave it, for this run of the store. Their space
   // comes back with set_reclaim(), when no queue needs the file.
   Task<Result<void>> discard_below(std::string topic, int32_t queue_id, int64_t physical);

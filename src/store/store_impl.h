@@ -10,6 +10,7 @@
 
 #include "store/checkpoint.h"
 #include "store/commit_log.h"
+#include "store/compaction.h"
 #include "store/consume_queue.h"
 #include "store/disk_watch.h"
 #include "store/index_query.h"
@@ -76,7 +77,7 @@ struct PutWaiter : Waiter {
   bool appended = false;
 };
 
-struct MessageStore::Impl final : LogOwner, RetentionOwner {
+struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   Impl(Disk& disk, StoreOptions o);
   ~Impl() override;
 
@@ -108,7 +109,11 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   void log_failed(const Error& e) override;
   Task<bool> log_may_grow(bool urgent) override;
   void log_stuck(bool stuck) override { disk_watch_.set_log_stuck(stuck); }
-  uint64_t deletable_below() const override { return std::min(checkpointed_, needed_from_); }
+  uint64_t deletable_below() const override {
+    return std::min({checkpointed_, needed_from_, compaction_.needed_from()});
+  }
+  uint64_t confirmed_offset() const override { return confirm_; }
+  void compaction_failed(const Error& e) override { fail(e); }
   void advance_confirm();
   void dispatch(const PendingRecord& p, int64_t now_ns);
   void dispatch_to_queue(ConsumeQueue* queue, int64_t queue_offset, const PendingRecord& p, int64_t now_ns);
@@ -141,10 +146,12 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   Task<Result<LogExtent>> record_at(int64_t physical_offset);
   Task<int64_t> store_time(std::string_view topic, int32_t queue_id, int64_t offset);
   Task<int64_t> search_offset(std::string_view topic, int32_t queue_id, int64_t timestamp_ms, Boundary b);
+  int64_t min_offset(std::string_view topic, int32_t queue_id) const;
   Task<std::optional<QueueUnit>> queue_unit(std::string_view topic, int32_t queue_id, int64_t offset);
   Task<Result<size_t>> queue_units(std::string_view topic, int32_t queue_id, int64_t offset,
                                    std::span<QueueUnit> into);
   Task<Result<int64_t>> store_time_of(ConsumeQueue& q, int64_t offset);
+  Task<int64_t> search_queue(ConsumeQueue& q, int64_t from, int64_t timestamp_ms, Boundary b);
   bool in_memory(int64_t physical_offset) const;
   bool batch_full(const GetMessageResult& r, const QueueUnit& u, int32_t max_messages) const;
   enum class Added : uint8_t {
@@ -171,6 +178,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner {
   CommitLog log_;
   IndexService index_;
   ReadAhead read_ahead_;
+  Compaction compaction_;
   Retention retention_;
   Semaphore key_queries_{4};  // look-ups by key at a time
 

@@ -88,6 +88,12 @@ struct StoreOptions {
   std::vector<int64_t> delay_level_ms;
   // Light queues (light_queues.h): messages go to those that they name, and at most so many exist; 0: none.
   uint32_t light_queues_max = 0;
+  // Compacted topics (compaction.h): compactionMappedFileSize, compactionCqMappedFileSize,
+  // compactionScheduleInternal; and what the keys of one compaction may take, as of maxOffsetMapSize.
+  uint64_t compaction_log_file_bytes = 100u << 20;
+  uint64_t compaction_queue_file_bytes = 10u << 20;
+  uint32_t compaction_interval_ms = 900'000;
+  uint64_t compaction_map_bytes = 100u << 20;
   RetentionOptions retention;
 };
 
@@ -243,6 +249,8 @@ class MessageFilter {
   virtual const void* identity() const { return nullptr; }
   // Without it no record matches; null: nothing of the kind is known.
   virtual const NeededProperty* needed() const { return nullptr; }
+  // The same, of a copy: the physical offset that it says may be another message's.
+  virtual bool matches_copy(Bytes record) const { return matches_record(record); }
 };
 
 // A record that has become visible to consumers.
@@ -314,6 +322,8 @@ class FailureListener {
   // Once for each jump of the wall clock: files of the log look older than fileReservedTime only because it
   // jumped forward by so much while the store was open. They stay until that time has really passed.
   virtual void on_delete_held(int64_t clock_jump_ms) {}
+  // A queue of a compacted topic could not be compacted; nothing is lost, and it is tried again later.
+  virtual void on_compaction_failed(std::string_view topic, int32_t queue_id, const Error& e) {}
 };
 
 // Told while the store opens. What was recovered, cut or found damaged is in stats().recovery after it.
@@ -391,6 +401,10 @@ struct StoreStats {
   uint64_t queue_files_deleted = 0;
   uint64_t index_files_deleted = 0;
   uint64_t delete_failures = 0;
+  uint64_t compactions = 0;  // of a queue
+  uint64_t compaction_failures = 0;
+  uint64_t compaction_copied_messages = 0;
+  uint64_t compaction_removed_messages = 0;
   uint64_t queues = 0;
   uint64_t unwritten_units = 0;  // dispatched, not yet in their ConsumeQueue file
   uint64_t memory_bytes = 0;     // log memory alive: tail, cache, and what extents hold beyond them

@@ -76,7 +76,7 @@ class Directory:
             extra = extra + ['forceVerifyPropCRC=true']
         self.process = self.place.procs.start(
             command(target, 'broker', self.path, self.namesrv_port, self.broker_port, extra), log)
-        wait_until(lambda: registered(self.namesrv, self.broker), 120, '%s (log: %s)' % (target, log),
+        wait_until(lambda: registered(self.namesrv, self.broker), 240, '%s (log: %s)' % (target, log),
                    self.process)
         self.client = r.Client(self.broker)
 
@@ -575,6 +575,115 @@ def light_queues(d):
     yield 'and_again'
 
 
+COMPACTED = 'Compacted'
+COMPACTION_KEYS = 30
+
+
+def write_compacted(client, first, count):
+    for i in range(first, first + count):
+        r.send(client, COMPACTED, 0, b'%d ' % i + b'x' * (150 + i % 90), r.properties(
+            KEYS='key%d' % (i % COMPACTION_KEYS), TAGS='t%d' % (i % 2), UNIQ_KEY=unique('comp', i)))
+
+
+def read_compacted(client):
+    """{queue offset: record without its physical offset} of a consumer that begins at 0."""
+    _, end = r.offsets(client, COMPACTED, 0)
+    at, out = 0, {}
+    while at < end:
+        fields = dict(consumerGroup='reader', topic=COMPACTED, queueId=0, queueOffset=at, maxMsgNums=32,
+                      sysFlag=4, commitOffset=0, suspendTimeoutMillis=0, subscription='*', subVersion=0,
+                      expressionType='TAG')
+        header, body = client.call(r.PULL, fields, good=(r.SUCCESS,))
+        while body:
+            size, = struct.unpack_from('>I', body)
+            offset, = struct.unpack_from('>q', body, 20)
+            expect(not out or offset > max(out), 'offset %d after %s' % (offset, sorted(out)[-1:]))
+            out[offset] = body[:28] + body[36:size]
+            body = body[size:]
+        at = int(header['extFields']['nextBeginOffset'])
+    return out
+
+
+def wait_compacted(client, count, what):
+    """Until the full files of the queue are compacted: what is left then. Every message is as its offset
+    says, and the latest of each key is there."""
+    left = {}
+
+    def few():
+        left.clear()
+        left.update(read_compacted(client))
+        return len(left) < COMPACTION_KEYS + 100    # the last file has 99 at most
+    wait_until(few, 60, what + ' compacts')
+    while True:                         # RocketMQ rests from 4 to 7 s
+        time.sleep(8)
+        before = dict(left)
+        few()
+        if left == before:
+            break
+    for offset, record in left.items():
+        expect(b'%d xxx' % offset in record, '%s: another message at %d: %r' % (what, offset, record))
+    lost = set(range(count - COMPACTION_KEYS, count)) - set(left)
+    expect(not lost, '%s: the latest of their keys are lost: %s' % (what, sorted(lost)))
+    return dict(left)
+
+
+def same_records(before, after, what):
+    expect(sorted(before) == sorted(after), '%s: lost %s, new %s' % (
+        what, sorted(set(before) - set(after)), sorted(set(after) - set(before))))
+    other = [k for k in before if before[k] != after[k]]
+    expect(not other, '%s: other bytes at %s' % (what, other))
+
+
+def compaction(d):
+    """A compacted topic, both ways: what is left of it is the same, and each goes on compacting what the
+    other has left."""
+    d.options = ['compactionCqMappedFileSize=4600', 'compactionMappedFileSize=23000',
+                 'compactionScheduleInternal=3000']
+    d.start('reference')
+    d.client.call(r.UPDATE_TOPIC, dict(topic=COMPACTED, defaultTopic='TBW102', readQueueNums=1,
+                                       writeQueueNums=1, perm=6, topicFilterType='SINGLE_TAG', topicSysFlag=0,
+                                       order='false', attributes='+cleanup.policy=COMPACTION'))
+    write_compacted(d.client, 0, 400)
+    first = wait_compacted(d.client, 400, 'RocketMQ')
+    time.sleep(2.5)
+    d.end('stop')
+    check_store(d.store)
+    yield 'rocketmq_compacts'
+
+    d.start('rmqd')
+    same_records(first, read_compacted(d.client), 'rmqd on the directory')
+    yield 'rmqd_serves_it'
+    write_compacted(d.client, 400, 400)
+    second = wait_compacted(d.client, 800, 'rmqd')
+    d.end('stop')
+    report = check_store(d.store)
+    expect(report['compactedRecords'] >= len(second), 'store check saw %s' % report)
+    yield 'rmqd_compacts'
+
+    small = d.options
+    d.options = small[:2] + ['compactionScheduleInternal=3600000']
+    d.start('reference')
+    same_records(second, read_compacted(d.client), 'RocketMQ on the directory')
+    yield 'rocketmq_serves_both'
+    d.end('stop')
+    d.options = small
+    d.start('reference')
+    write_compacted(d.client, 800, 400)
+    third = wait_compacted(d.client, 1200, 'RocketMQ again')
+    time.sleep(2.5)
+    d.end('stop')
+    check_store(d.store)
+    d.start('rmqd')
+    same_records(third, read_compacted(d.client), 'rmqd after the way back')
+    d.end('kill')
+    check_store(d.store)
+    d.start('rmqd')
+    same_records(third, read_compacted(d.client), 'rmqd after a kill')
+    d.end('stop')
+    check_store(d.store)
+    yield 'and_again'
+
+
 def rocksdb(d):
     """A store with its queues and configuration in RocksDB is refused, and stays as it is."""
     global FILES
@@ -642,4 +751,5 @@ def directories(place):
     for end in ('stop', 'kill'):
         yield from scenario(place, 'pops_' + end, lambda d: pops(d, end))
     yield from scenario(place, 'light_queues', light_queues)
+    yield from scenario(place, 'compaction', compaction)
     yield from scenario(place, 'rocksdb', rocksdb)

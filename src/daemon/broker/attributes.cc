@@ -21,7 +21,6 @@ struct UnservedAttribute {
 constexpr UnservedAttribute unserved_attributes[] = {
     {"queue.type", "BatchCQ", "this rmqd has no batch ConsumeQueues (queue.type=BatchCQ)"},
     {"queue.type", "RocksDBCQ", "this rmqd has no ConsumeQueues in RocksDB (queue.type=RocksDBCQ)"},
-    {"cleanup.policy", "COMPACTION", "this rmqd does not compact topics (cleanup.policy=COMPACTION)"},
     {"message.type", "LITE", "this rmqd has no lite topics (message.type=LITE)"},
 };
 
@@ -94,6 +93,11 @@ std::optional<std::string> split_item(std::string_view item, bool& deletes, std:
   return std::nullopt;
 }
 
+bool is_compaction(const std::map<std::string, std::string>& attributes) {
+  auto policy = attributes.find("cleanup.policy");
+  return policy != attributes.end() && policy->second == "COMPACTION";
+}
+
 }  // namespace
 
 std::optional<std::string> alter_attributes(AttributesOf of, std::string_view text, bool creating,
@@ -129,8 +133,16 @@ std::optional<std::string> alter_attributes(AttributesOf of, std::string_view te
     if (const char* why = why_unserved(key, value)) return why;
     next[k] = std::string(value);
   }
+  auto discards = next.find("discard.policy");
+  if (is_compaction(next) && discards != next.end() && discards->second != "none")
+    return "a topic with cleanup.policy=COMPACTION keeps the latest message of each key, discard.policy must "
+           "be none";
   current = std::move(next);
   return std::nullopt;
+}
+
+bool is_compaction_topic(const proto::TopicConfig& topic) {
+  return is_compaction(topic.attributes);
 }
 
 bool is_priority_topic(const proto::TopicConfig& topic) {

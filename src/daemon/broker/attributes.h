@@ -21,6 +21,8 @@ std::optional<std::string> alter_attributes(AttributesOf of, std::string_view te
 // Why a topic with this attribute of RocketMQ's would not be here what it says; null: it would. Static.
 const char* why_unserved(std::string_view name, std::string_view value);
 
+// cleanup.policy=COMPACTION: each message must have KEYS, and the latest one of each stays.
+bool is_compaction_topic(const proto::TopicConfig& topic);
 // message.type=PRIORITY: POP gives messages of queues with a higher id first.
 bool is_priority_topic(const proto::TopicConfig& topic);
 // priority.factor: so many of a hundred POP requests of the group do so.

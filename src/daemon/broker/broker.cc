@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/log.h"
+#include "daemon/broker/attributes.h"
 #include "daemon/broker_config.h"
 #include "proto/codes.h"
 #include "proto/properties.h"
@@ -104,6 +105,7 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s, ConfigS
 
 Task<Result<void>> Broker::load() {
   CO_TRY(co_await topics.load());
+  CO_TRY(co_await load_compacted_topics());
   CO_TRY(co_await groups.load());
   CO_TRY(co_await pop.table.load());  // before the offsets, which it follows
   CO_TRY(co_await offsets.take_over(disk, config_path(config, offset_file(!config.enableLmq))));
@@ -313,8 +315,22 @@ static void log_topic(const proto::TopicConfig& c) {
        {"QUEUES", fmt::format("{} read, {} write", c.read_queue_nums, c.write_queue_nums)}});
 }
 
+Task<Result<void>> Broker::load_compacted_topics() {
+  std::vector<std::string> compacted;
+  for (const auto& [name, c] : topics.all())
+    if (config.enableCompaction && is_compaction_topic(c)) compacted.push_back(name);
+  co_return co_await store.set_compacted_topics(std::move(compacted));
+}
+
+Task<Result<void>> Broker::compact_new_topic(const proto::TopicConfig& c) {
+  const bool is_new = topics.find(c.topic_name) == nullptr;
+  if (!is_new || !config.enableCompaction || !is_compaction_topic(c)) co_return Result<void>{};
+  co_return co_await store.add_compacted_topic(c.topic_name);
+}
+
 Task<Result<bool>> Broker::change_topic(proto::TopicConfig c) {
   const proto::TopicConfig copy = c;
+  CO_TRY(co_await compact_new_topic(c));
   if (!topics.put(std::move(c), wall_ms())) co_return false;
   log_topic(copy);
   Scope registering;
@@ -329,6 +345,7 @@ Task<Result<void>> Broker::change_topics(std::vector<proto::TopicConfig> all) {
   bool changed = false;
   for (proto::TopicConfig& c : all) {
     const proto::TopicConfig copy = c;
+    CO_TRY(co_await compact_new_topic(c));
     if (!topics.put(std::move(c), wall_ms())) continue;
     log_topic(copy);
     changed = true;

@@ -157,6 +157,9 @@ class Broker : public Service, private store::ArrivalListener {
   Task<void> save_groups();
   void look_for_cut_queues();
   Task<void> save_topics();
+  Task<Result<void>> load_compacted_topics();
+  // Before a topic is put: when it is new and compacted the store has to know.
+  Task<Result<void>> compact_new_topic(const proto::TopicConfig& c);
   Task<void> look_for_silent_clients();
   Task<void> keep_what_waits();
   Task<void> save_what_a_full_disk_kept();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "daemon/broker/attributes.h"
 #include "daemon/broker/broker.h"
 #include "proto/codes.h"
 
@@ -77,6 +78,7 @@ DiscardService::Policy DiscardService::policy_of(const proto::TopicConfig& c) co
   };
   Policy p;
   if (broker_.topics.is_system(c.topic_name)) return p;
+  if (is_compaction_topic(c)) return p;
   const std::string* own = attribute("discard.policy");
   const bool of_groups = proto::is_retry_topic(c.topic_name) || proto::is_dlq_topic(c.topic_name);
   if (own == nullptr && of_groups) return p;
@@ -275,6 +277,7 @@ void DiscardService::read_now(std::string_view topic) {
 // ---- what nobody had consumed --------------------------------------------------------------------------
 
 void DiscardService::on_min_moved(std::string_view topic, int32_t queue_id, int64_t from, int64_t to) {
+  if (broker_.store.is_compacted(topic)) return;  // the latest of each key is there as before
   moves_.push_back({std::string(topic), queue_id, from, to});
 }
 

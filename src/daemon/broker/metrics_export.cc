@@ -351,6 +351,9 @@ void BrokerExport::write_log(MetricsPage& page) const {
   page.family(metric::store_failures);
   page.sample({{"what", "index"}}, s.index_failures);
   page.sample({{"what", "delete"}}, s.delete_failures);
+  page.sample({{"what", "compaction"}}, s.compaction_failures);
+  page.only(metric::compaction_copied, s.compaction_copied_messages);
+  page.only(metric::compaction_removed, s.compaction_removed_messages);
   page.only(metric::recovery_duration, static_cast<double>(s.recovery.duration_ms) / 1000);
   page.only(metric::recovered_records, s.recovery.records);
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "daemon/broker/attributes.h"
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/retry.h"
 #include "daemon/broker/send_message.h"
@@ -272,6 +273,16 @@ bool refuse_light(Broker& b, Request& r, std::string_view topic, std::string_vie
   return true;
 }
 
+// A message without a key could never be compacted: it is refused, as by SendMessageProcessor. True: refused.
+bool refuse_without_key(Broker& b, Request& r, std::string_view topic, std::string_view properties) {
+  const proto::TopicConfig* config = b.topics.find(topic);
+  if (config == nullptr || !is_compaction_topic(*config)) return false;
+  const std::string_view keys = proto::find_property(properties, prop::KEYS).value_or(std::string_view{});
+  if (keys.find_first_not_of(" \t\r\n\f\v") != std::string_view::npos) return false;
+  refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL, "Required message key is missing");
+  return true;
+}
+
 // ---- messages that are stored once (deduplication.h) ---------------------------------------------------
 
 std::optional<DedupRule> dedup_rule_of(const Broker& b, std::string_view topic) {
@@ -382,6 +393,7 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
       p.timer = false;
     }
   }
+  if (refuse_without_key(b, r, h.topic, text)) co_return;
   if (p.priority >= 0) place_by_priority(b, p, m, text);
   if (refuse_special(b, r, p) || (p.light && refuse_light(b, r, m.topic, text))) co_return;
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
@@ -468,6 +480,7 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
     }
     if (!*more) break;
     if (refuse_special_in_batch(b, r, inner.properties)) co_return;
+    if (refuse_without_key(b, r, h.topic, inner.properties)) co_return;
     messages.push_back(message_of(b, r, h, queue_id));
     messages.back().flag = inner.flag;
     messages.back().body = inner.body;

@@ -54,6 +54,12 @@ bool SubscriptionFilter::matches_record(Bytes bytes) const {
   return filter == nullptr || filter->expression->matches(record->physical_offset, record->properties);
 }
 
+bool SubscriptionFilter::matches_copy(Bytes bytes) const {
+  if (expression_ == nullptr) return matches_record(bytes);
+  auto record = proto::parse_record(bytes);
+  return !record || expression_->expression().matches(record->properties);
+}
+
 static Refusal not_supported(std::string_view type) {
   return {ResponseCode::SYSTEM_ERROR,
           fmt::format("The broker does not support consumer to filter message by {}", type)};

@@ -42,6 +42,7 @@ class SubscriptionFilter : public store::MessageFilter {
   const store::NeededProperty* needed() const override {
     return expression_ != nullptr ? expression_->needed() : nullptr;
   }
+  bool matches_copy(Bytes record) const override;
 
  private:
   bool all_tags_ = true;

@@ -35,7 +35,8 @@ const proto::TopicConfig* TopicManager::find_plain(std::string_view topic) const
 
 void TopicManager::add(proto::TopicConfig c) {
   std::string name = c.topic_name;
-  bool plain = !is_system(name) && !proto::is_retry_topic(name) && !c.order && !DedupRule::of(c);
+  bool plain = !is_system(name) && !proto::is_retry_topic(name) && !c.order && !DedupRule::of(c) &&
+               !is_compaction_topic(c);
   topics_.insert_or_assign(std::move(name), KnownTopic{std::move(c), plain});
 }
 

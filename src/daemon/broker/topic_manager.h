@@ -28,8 +28,8 @@ class TopicManager : public PersistedTable {
   // Null when unknown. The pointer is good until the next change, of a light queue until the next find():
   // each name of one is a topic with one queue, of which no table knows.
   const proto::TopicConfig* find(std::string_view topic) const;
-  // The same for a topic that is neither of the system nor a retry or order topic, nor de-duplicated; null
-  // for those.
+  // The same for a topic that is neither of the system nor a retry or order topic, nor de-duplicated, nor
+  // compacted; null for those.
   const proto::TopicConfig* find_plain(std::string_view topic) const;
   const TextMap<KnownTopic>& all() const { return topics_; }
   const proto::DataVersion& data_version() const { return version_; }

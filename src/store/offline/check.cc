@@ -308,6 +308,8 @@ Result<CheckReport> StoreCheck::run() {
   };
   TRY(queues_.finish(report_.log_end, sums, topics_known_ ? +exists : nullptr, &helper_));
   TRY(index_.finish());
+  TRY_VAR(compaction, check_compaction(o_.root, report_.stopped, report_.findings));
+  report_.compaction = compaction;
   report_.queues = queues_.stats();
   report_.index = index_.stats();
   helper_.on_progress(log_.end_base() - log_.first_base(), log_.end_base() - log_.first_base());

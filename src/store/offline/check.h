@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "store/format.h"
+#include "store/offline/compaction_check.h"
 #include "store/offline/files.h"
 #include "store/offline/index_check.h"
 #include "store/offline/queue_check.h"
@@ -53,6 +54,7 @@ struct CheckReport {
   uint64_t torn_bytes = 0;  // behind the log's end, of a write that was under way
   QueueStats queues;
   IndexStats index;
+  CompactionStats compaction;
   uint64_t config_files = 0;
 
   bool clean() const { return findings.count(Severity::damage) == 0 && !interrupted; }

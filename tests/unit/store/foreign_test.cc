@@ -71,8 +71,7 @@ TEST(Foreign, ALaterVersionIsRefused) {
 
 // What the broker does not serve the offline tools can look at all the same.
 TEST(Foreign, KindsOfTopicsThatAreNotServed) {
-  for (const NewFile& f : {NewFile{"batchconsumequeue/T/0/00000000000000000000", "x"},
-                           NewFile{"compaction/compactionLog/T/0/00000000000000000000", "x"}}) {
+  for (const NewFile& f : {NewFile{"batchconsumequeue/T/0/00000000000000000000", "x"}}) {
     Machine m;
     m.run(some);
     add_file(m, f);

@@ -88,6 +88,19 @@ std::vector<PopService::Revival> PopService::take_due() {
   return out;
 }
 
+// Of a compacted topic, whose queue begins before what the log still has. False: it is not there any more.
+Task<Result<bool>> PopService::read_compacted(const PopQueue& q, DueMessage& m) {
+  auto got = co_await broker_.store.get(q.topic, q.queue_id, m.offset, 1, nullptr);
+  if (got.status == store::GetMessageStatus::OFFSET_FOUND_NULL)
+    co_return fail(Errc::io, "a message of a compacted topic");
+  if (got.extents.size() != 1) co_return false;
+  auto record = proto::parse_record(got.extents[0].bytes());
+  if (!record || record->queue_offset != m.offset) co_return false;  // there is a later one of its key
+  m.extent = std::move(got.extents[0]);
+  m.record = *record;
+  co_return true;
+}
+
 // Messages that the log does not have any more are done.
 Task<Result<void>> PopService::read(Revival& r) {
   const store::QueueUnit none{0, store::blank_unit_size, 0};
@@ -98,6 +111,10 @@ Task<Result<void>> PopService::read(Revival& r) {
                                                 std::span(&m.unit, 1));
     if (!n && n.error().code != Errc::not_found) co_return std::unexpected(n.error());
     if (!n || *n == 0 || m.unit.bytes <= 0) m.unit = none;
+    const bool compacted = !n && broker_.store.is_compacted(r.queue->topic);
+    if (!compacted) continue;
+    auto found = co_await read_compacted(*r.queue, m);
+    if (!found) co_return std::unexpected(found.error());
   }
   auto done = co_await read_due(broker_.store, r.messages);
   co_return done;
@@ -263,8 +280,14 @@ Task<std::vector<PopService::Origin>> PopService::origins_of(PopTable::QueuePoin
     auto c = q->checkpoints.find(key);
     if (c == q->checkpoints.end() || i >= c->second.count) break;
     if ((c->second.pending >> i & 1) == 0) continue;
-    auto unit = co_await broker_.store.queue_unit(q->topic, q->queue_id, key.first + c->second.place(i));
+    const auto place = c->second.place(i);
+    auto unit = co_await broker_.store.queue_unit(q->topic, q->queue_id, key.first + place);
     if (unit) out.push_back({q, key, 1u << i, unit->physical_offset});
+    if (unit || !broker_.store.is_compacted(q->topic)) continue;
+    DueMessage m;
+    m.offset = key.first + place;
+    auto found = co_await read_compacted(*q, m);
+    if (found && *found) out.push_back({q, key, 1u << i, m.record.physical_offset});
   }
   co_return out;
 }

@@ -86,6 +86,7 @@ class PopService {
   Task<std::set<int64_t>> copied_since(std::string topic, int64_t from);
   std::vector<Revival> take_due();
   Task<void> revive(std::vector<Revival> all);
+  Task<Result<bool>> read_compacted(const PopQueue& q, DueMessage& m);
   Task<Result<void>> read(Revival& r);
   Task<bool> make_retry_topic(std::string topic);
   Copies compose(Revival& r, size_t& from, size_t most);

@@ -9,6 +9,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -19,6 +20,7 @@ import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.RequestTimeoutException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.RequestCallback;
@@ -48,6 +50,7 @@ final class BodyChecks {
     /** Those that need a broker of their own, with light queues. */
     static void addAlone(Map<String, Check> all) {
         all.put("lmq", BodyChecks::lightQueues);
+        all.put("compaction", BodyChecks::compaction);
     }
 
     /** Replies to each message with its body in capitals, by a client of its own. */
@@ -235,5 +238,71 @@ final class BodyChecks {
         List<String> inTopic = pullAll(c, env.queues(topic).get(0), "x");
         Collections.sort(inTopic);
         equal(inTopic.size(), 4, "messages of the topic");
+    }
+
+    private static final int KEYS = 20;
+
+    /** Queue offset to body of what a consumer sees from offset 0 on. */
+    private static TreeMap<Long, String> readFromStart(DefaultMQPullConsumer c, MessageQueue mq) throws Exception {
+        TreeMap<Long, String> seen = new TreeMap<>();
+        long end = c.maxOffset(mq);
+        for (long offset = 0; offset < end;) {
+            PullResult r = c.pull(mq, "*", offset, 32);
+            equal(r.getPullStatus(), PullStatus.FOUND, "status at offset " + offset);
+            for (MessageExt m : r.getMsgFoundList()) {
+                require(seen.isEmpty() || m.getQueueOffset() > seen.lastKey(), "offsets do not rise");
+                equal(m.getKeys(), "key" + m.getQueueOffset() % KEYS, "key at offset " + m.getQueueOffset());
+                seen.put(m.getQueueOffset(), Sink.body(m).trim());
+            }
+            offset = r.getNextBeginOffset();
+        }
+        return seen;
+    }
+
+    private static void requireLatest(TreeMap<Long, String> seen, int sent) {
+        for (Map.Entry<Long, String> e : seen.entrySet()) {
+            equal(e.getValue(), "c" + e.getKey(), "body at its offset");
+        }
+        for (long n = sent - KEYS; n < sent; n++) {
+            require(seen.containsKey(n), "the latest of its key is lost: " + n + " of " + seen.keySet());
+        }
+    }
+
+    /** Of each key the latest message stays, at its offset; one without a key is refused. */
+    static void compaction(Env env) throws Exception {
+        String topic = env.name("t");
+        if (!Versions.createTopic(env.producer(), env.topic(1), topic, 1, Map.of("+cleanup.policy", "COMPACTION"))) {
+            env.note("this client cannot give a topic attributes");
+            return;
+        }
+        MessageQueue mq = env.awaitQueues(topic, 1).get(0);
+        try {
+            env.producer().send(new Message(topic, "no key".getBytes()));
+            require(false, "a message without a key was taken");
+        } catch (MQBrokerException e) {
+            equal(e.getResponseCode(), 13, "code of a message without a key");
+        }
+        char[] blanks = new char[100];
+        Arrays.fill(blanks, ' ');
+        for (int i = 0; i < 400; i++) {
+            SendResult r = env.send(new Message(topic, "tag", "key" + i % KEYS, ("c" + i + new String(blanks)).getBytes()));
+            equal(r.getQueueOffset(), (long) i, "queue offset");
+        }
+        DefaultMQPullConsumer c = PullChecks.pullConsumer(env, env.group());
+        // The last file of a queue, which has 99 messages at most, is not compacted.
+        Env.until("a compaction", () -> readFromStart(c, mq).size() < 100 + 2 * KEYS);
+        requireLatest(readFromStart(c, mq), 400);
+        equal(c.maxOffset(mq), 400L, "max offset");
+        env.restartBroker();
+        requireLatest(readFromStart(c, mq), 400);
+        Sink sink = new Sink();
+        DefaultMQPushConsumer push = env.newPush(env.group());
+        push.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        push.subscribe(topic, "*");
+        push.registerMessageListener(sink);
+        push.start();
+        env.onClose(push::shutdown);
+        Env.until("a push consumer with the latest message", () -> sink.messages().stream()
+            .anyMatch(m -> Sink.body(m).trim().equals("c399")));
     }
 }
