@@ -52,7 +52,8 @@ Task<void> open_topic(Ctx& c) {
   CO_ASSERT(c.store != nullptr);
   told = {};
   c.store->set_failure_listener(&told);
-  auto set = co_await c.store->set_compacted_topics({topic});
+  std::vector<std::string> topics{topic};  // named: GCC 12
+  auto set = co_await c.store->set_compacted_topics(std::move(topics));
   EXPECT_TRUE(set) << to_string(set.error());
 }
 
@@ -190,7 +191,9 @@ Task<void> lose_the_log(Ctx& c) {
   EXPECT_GT(c.store->min_physical_offset(), 100'000);
   co_await check_all(c);
   EXPECT_TRUE(c.store->expired_queues().empty() || c.store->expired_queues()[0].topic != topic);
-  const bool dropped = co_await c.store->drop_expired_queue({topic, 0}, nullptr);
+  MessageStore::QueueName queue;
+  queue.topic = topic;
+  const bool dropped = co_await c.store->drop_expired_queue(std::move(queue), nullptr);
   EXPECT_FALSE(dropped);
 }
 
@@ -316,7 +319,8 @@ TEST(Compaction, LostFiles) {
   broken.remove_files(broken.files("compaction/compactionLog/C/0/")[0]);
   const auto before = broken.files("compaction/");
   broken.run([](Ctx& c) -> Task<void> {
-    auto set = co_await c.store->set_compacted_topics({topic});
+    std::vector<std::string> topics{topic};  // named: GCC 12
+    auto set = co_await c.store->set_compacted_topics(std::move(topics));
     EXPECT_FALSE(set);
     if (!set) EXPECT_EQ(set.error().code, Errc::corrupt);
     co_await sleep_for(5 * ns_per_s);
@@ -352,7 +356,8 @@ TEST(Compaction, FilesOfADeletedTopicThatACrashLeft) {
   Compacted m;
   m.run(put_and_compact);
   m.run([](Ctx& c) -> Task<void> {
-    auto none = co_await c.store->set_compacted_topics({});
+    std::vector<std::string> no_topics;
+    auto none = co_await c.store->set_compacted_topics(std::move(no_topics));
     EXPECT_TRUE(none);
     co_await c.store->delete_topic(topic);
     auto added = co_await c.store->add_compacted_topic(topic);
@@ -466,7 +471,8 @@ size_t answered = 0;
 
 Task<void> short_work(Ctx& c) {
   c.store->set_failure_listener(&told);
-  auto set = co_await c.store->set_compacted_topics({topic});
+  std::vector<std::string> topics{topic};  // named: GCC 12
+  auto set = co_await c.store->set_compacted_topics(std::move(topics));
   if (!set) {
     EXPECT_TRUE(c.disk.crashed()) << to_string(set.error());
     co_return;
