@@ -457,6 +457,7 @@ Task<void> checksum(World& w) {
   Server server(w.server_net, strict);
   auto listening = co_await server.listen("10.0.0.1", 9877);
   EXPECT_TRUE(listening);
+  co_await sleep_for(2 * ns_per_s);  // until the broker has seen that it is there
   for (int i = 0; i < 16; i++) {  // half of all bodies have a checksum with the top bit set
     proto::TopicConfig c;
     c.topic_name = "Sum" + std::to_string(i);

@@ -259,7 +259,7 @@ final class BodyChecks {
         return seen;
     }
 
-    private static void requireLatest(TreeMap<Long, String> seen, int sent) {
+    private static void requireLatest(TreeMap<Long, String> seen, int sent) throws Failure {
         for (Map.Entry<Long, String> e : seen.entrySet()) {
             equal(e.getValue(), "c" + e.getKey(), "body at its offset");
         }
