@@ -565,7 +565,7 @@ def light_queues(d):
     write_light(d.client, 'third')
     third = snapshot_light(d.client)
     grown(second, third, 'after RocketMQ wrote again')
-    time.sleep(2.5)
+    time.sleep(7)                       # it writes offsets each 5 s
     d.end('kill')
     check_store(d.store)
     d.start('rmqd')
