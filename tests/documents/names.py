@@ -12,6 +12,7 @@ import argparse
 import fnmatch
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -66,7 +67,7 @@ class Facts:
         self.dev_verbs = set(re.findall(r'^    ([a-z-]+)\)', dev, re.MULTILINE)) | {'help'}
         git = 'git', '-c', 'safe.directory=*', '-C', str(root)
         self.files = set(output(*git, 'ls-files', '-co', '--exclude-standard')
-                         .splitlines()) if (root / '.git').exists() else \
+                         .splitlines()) if (root / '.git').exists() and shutil.which('git') else \
             {str(p.relative_to(root)) for p in root.rglob('*') if p.is_file()}
         mqadmin = output(self.program['rmqctl'], '--dump-verbs-man')
         self.mqadmin = set(re.findall(r'mqadmin calls it \\fB(\w+)', mqadmin))
