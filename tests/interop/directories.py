@@ -81,16 +81,20 @@ class Directory:
         self.client = r.Client(self.broker)
 
     def wait_for_offsets(self, snap):
-        """Until what is committed is in its file. RocketMQ begins with that 10 s after its start."""
+        self.wait_for_file('consumerOffset.json', {
+            ('Plain@' + group, str(queue)): offset for (group, queue), offset in snap['committed'].items()})
+
+    def wait_for_file(self, name, offsets):
+        """Until the offsets are in their file. RocketMQ begins with that 10 s after its start."""
         def written():
             try:
-                with open(self.store + '/config/consumerOffset.json', 'rb') as f:
+                with open(self.store + '/config/' + name, 'rb') as f:
                     table = relaxed_json(f.read())['offsetTable']
             except (OSError, ValueError):
                 return False            # it is being replaced
-            return all(str(table.get('Plain@' + group, {}).get(str(queue))) == offset
-                       for (group, queue), offset in snap['committed'].items())
-        wait_until(written, 30, 'consumerOffset.json', self.process)
+            return all(str(table.get(group, {}).get(queue)) == str(offset)
+                       for (group, queue), offset in offsets.items())
+        wait_until(written, 60, name, self.process)
 
     def end(self, how):
         self.client.close()
@@ -565,7 +569,8 @@ def light_queues(d):
     write_light(d.client, 'third')
     third = snapshot_light(d.client)
     grown(second, third, 'after RocketMQ wrote again')
-    time.sleep(7)                       # it writes offsets each 5 s
+    d.wait_for_file('lmqConsumerOffset.json',
+                    {(LIGHT[0] + '@billing', '0'): third['committed']['billing']})
     d.end('kill')
     check_store(d.store)
     d.start('rmqd')

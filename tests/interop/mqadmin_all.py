@@ -78,7 +78,7 @@ STEPS = [
     ('printMsg', '-t all -s even -d true'),
     ('printMsgByQueue', '-t all -a {name} -i 1 -p true -d true'),
     ('sendMessage', '-t all -p hello -k sentkey -c even -b {name} -i 0'),
-    ('sendMessage', '-t all -p traced -m true'),
+    ('sendMessage', '-t all -p traced -m true -b {name} -i 1'),
     ('consumeMessage', '-t all -b {name} -i 0 -o 0 -c 2'),
     ('checkMsgSendRT', '-t all -a 3 -s 64'),
     ('sendMsgStatus', '-b {cluster}_{name} -s 64 -c 3'),
@@ -207,6 +207,7 @@ JAVA_NOISE = re.compile(r'^\s*(at |\.\.\. \d+ more|For more information|See http
                         r'^\s*$|^WARNING:|sun\.misc|Picked up')
 MASKS = [
     (re.compile(r'\d{4}-\d\d-\d\d[ #T]\d\d:\d\d:\d\d(?:[.:,]\d+)?'), 'TIME'),
+    (re.compile(r'\b\d{13}(?=/)'), 'NUMBER '),
     (re.compile(r'/?\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:@[\w-]+(?:#\d+)?)?'), 'ADDRESS'),
     (re.compile(r'/[\w.-]+:\d+\b'), 'ADDRESS'),
     (re.compile(r'\b[0-9A-Fa-f]{24,}(?:-[0-9a-f-]+)?\b'), 'ID'),
