@@ -50,10 +50,12 @@ size_t delay_adds(std::string_view properties, std::string_view topic, int32_t q
   return more;
 }
 
-// Drops spare properties until `more` bytes have room, too. False: they do not all the same.
-bool make_room(std::string& properties, size_t more) {
+// Drops spare properties until `more` bytes have room, too. False: they do not all the same. Without a delay
+// nobody needs DELAY; with one it would be there again.
+bool make_room(std::string& properties, size_t more, bool delayed) {
   for (std::string_view name : spare_properties) {
     if (properties.size() + more <= limits::properties_bytes_max) break;
+    if (delayed && name == prop::DELAY) continue;
     proto::remove_property(properties, name);
   }
   return properties.size() + more <= limits::properties_bytes_max;
@@ -61,7 +63,7 @@ bool make_room(std::string& properties, size_t more) {
 
 // A dead letter can do without its topic's name, if it must: it is at hand and says all else.
 void make_room_for_dead(std::string& properties) {
-  if (!make_room(properties, 0)) proto::remove_property(properties, prop::RETRY_TOPIC);
+  if (!make_room(properties, 0, false)) proto::remove_property(properties, prop::RETRY_TOPIC);
   const bool one_too_long = properties.size() == limits::properties_bytes_max + 1;
   if (one_too_long && properties.back() == proto::property_separator) properties.pop_back();
 }
@@ -127,7 +129,7 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   bool dead = h.delay_level < 0 ||
               record->reconsume_times >= max_times(group, r.command.version, h.max_reconsume_times);
   BackMessage back = make_back(b, h, group, *record, dead);
-  if (!dead && !make_room(back.properties, delay_adds(back.properties, back.topic, back.queue_id))) {
+  if (!dead && !make_room(back.properties, delay_adds(back.properties, back.topic, back.queue_id), true)) {
     dead = true;
     back = make_back(b, h, group, *record, dead);
   }
@@ -161,7 +163,7 @@ Task<std::optional<std::string>> route_retry(Broker& b, int32_t client_version,
   b.save_new_groups();
   bool dead = reconsume_times > max_times(*g, client_version, h.max_reconsume_times) ||
               b.locks.any_held(group, b.now_ns());
-  if (!dead) dead = !make_room(properties, delay_adds(properties, h.topic, h.queue_id));
+  if (!dead) dead = !make_room(properties, delay_adds(properties, h.topic, h.queue_id), true);
   if (!dead) co_return std::string{};
   std::string dlq = proto::dlq_topic_of(group);
   co_await b.ensure_topic(dlq, 1, read_write);

@@ -488,6 +488,25 @@ TEST(BrokerMessage, AMessageBackIsTakenWithPropertiesOfAnySize) {
   simulate({long_message_back});
 }
 
+// Whatever room is left, to the byte: it is taken.
+Task<void> each_length_back(World& w) {
+  const std::string topic(100, 'S');
+  int64_t taken = 0;
+  for (size_t spare = 0; spare < 260; spare++, taken++) {
+    const std::string p = co_await properties_of(w, properties_max - spare);
+    auto a = co_await w.send(topic, "long", p);
+    EXPECT_EQ(code_of(a), 0) << remark(a);
+    const int64_t offset = proto::parse_offset_id(ext(a, "msgId"))->physical_offset;
+    a = co_await give_back(w, offset, "1", "3");
+    if (code_of(a) != 0) co_return ADD_FAILURE() << remark(a) << " with " << spare << " bytes to spare";
+  }
+  co_await sleep_for(2 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("%RETRY%g", 0) + w.store->max_offset("%DLQ%g", 0), taken);
+}
+TEST(BrokerMessage, AMessageBackIsTakenWithAnyRoomThatIsLeft) {
+  simulate({each_length_back});
+}
+
 // As an orderly consumer gives up on a message: with its properties and some more of the client.
 Task<void> long_plain_retry(World& w) {
   const std::string p = co_await properties_of(w, properties_max);
