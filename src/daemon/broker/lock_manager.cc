@@ -18,8 +18,9 @@ std::vector<proto::MessageQueue> LockManager::lock(std::string_view group, std::
     const bool mine = l.client_id == client_id;
     bool free = fresh || mine || now_ns - l.renewed_ns > lock_lives_ns;
     if (!free) continue;
-    (fresh || !mine ? changed_ : renewed_) = true;
-    l.kept = member || (mine && l.kept);
+    const bool kept = member || (mine && l.kept);
+    (fresh || !mine || kept != l.kept ? changed_ : renewed_) = true;
+    l.kept = kept;
     l.client_id = std::string(client_id);
     l.renewed_ns = now_ns;
     got.push_back(q);

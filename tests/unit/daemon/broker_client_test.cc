@@ -224,6 +224,33 @@ TEST(BrokerClient, QueueLocksOutliveTheBroker) {
   simulate({take_locks, locks_are_kept, what_ran_out_is_forgotten, nobody_owns});
 }
 
+// A consumer that locks before its first heartbeat: from its next renewal on the lock is one that is kept.
+Task<void> lock_then_heartbeat(World& w, sim::SimDisk& disk) {
+  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", 0));
+  EXPECT_EQ(granted(a), 1u);
+  auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await one->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("A", "g", "T", "*", 1)));
+  co_await sleep_for(ns_per_s);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", 0));
+  EXPECT_EQ(granted(a), 1u);
+  disk.crash_now();
+  co_await one->close();
+}
+Task<void> only_the_owner(World& w) {
+  auto a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("B", 0));
+  EXPECT_EQ(granted(a), 0u);
+  a = co_await w.call(RequestCode::LOCK_BATCH_MQ, {}, lock_body("A", 0));
+  EXPECT_EQ(granted(a), 1u);
+}
+TEST(BrokerClient, ALockIsKeptFromTheFirstRenewalOfAMember) {
+  sim::DiskImage image;
+  crash_run<>(1, 0, sim::CrashFate::all_lost(1), image, test_config(), lock_then_heartbeat);
+  sim::SimLoop loop(1);
+  sim::SimNetwork network(loop);
+  sim::SimDisk disk(loop, {}, image);
+  loop.run(run_worlds(network, disk, test_config(), {only_the_owner}));
+}
+
 Task<void> commit_offsets(World& w) {
   for (int i = 0; i < 5; i++) {
     auto a = co_await w.send("O", "m");
@@ -458,7 +485,7 @@ Task<void> checksum(World& w) {
   auto listening = co_await server.listen("10.0.0.1", 9877);
   EXPECT_TRUE(listening);
   co_await sleep_for(2 * ns_per_s);  // until the broker has seen that it is there
-  for (int i = 0; i < 16; i++) {  // half of all bodies have a checksum with the top bit set
+  for (int i = 0; i < 16; i++) {     // half of all bodies have a checksum with the top bit set
     proto::TopicConfig c;
     c.topic_name = "Sum" + std::to_string(i);
     auto changed = co_await w.broker.change_topic(c);
