@@ -74,12 +74,13 @@ Deduplication::Key Deduplication::key_of(std::string_view topic, std::string_vie
   return key;
 }
 
-Task<std::optional<FirstMessage>> Deduplication::claim(std::string_view topic, const DedupRule& rule,
-                                                       std::string_view text) {
-  const Key key = key_of(topic, text);
+Task<Deduplication::Claim> Deduplication::claim(std::string_view topic, const DedupRule& rule,
+                                                std::string_view text) {
+  Claim out;
   for (;;) {
-    if (stopping_) co_return std::nullopt;  // the store takes nothing any more
-    auto it = loaded_ ? known_.find(key) : known_.end();
+    if (stopping_) co_return out;  // the store takes nothing any more
+    out.key = key_of(topic, text);
+    auto it = loaded_ ? known_.find(out.key) : known_.end();
     const int64_t now_ns = broker_.now_ns();
     if (!loaded_ || (it != known_.end() && !it->second.settled)) {
       co_await settled_.wait();
@@ -87,16 +88,17 @@ Task<std::optional<FirstMessage>> Deduplication::claim(std::string_view topic, c
     }
     if (it != known_.end() && it->second.until_ns > now_ns) {
       answered_++;
-      co_return it->second.first;
+      out.first = it->second.first;
+      co_return out;
     }
-    insert(key, {}, now_ns + rule.window_ms * ns_per_ms);
-    known_[key].settled = false;
-    co_return std::nullopt;
+    insert(out.key, {}, now_ns + rule.window_ms * ns_per_ms);
+    known_[out.key].settled = false;
+    co_return out;
   }
 }
 
-void Deduplication::settle(std::string_view topic, std::string_view text, const FirstMessage* first) {
-  auto it = known_.find(key_of(topic, text));
+void Deduplication::settle(const Key& key, const FirstMessage* first) {
+  auto it = known_.find(key);
   if (it != known_.end()) {
     if (first == nullptr) {
       known_.erase(it);
@@ -113,12 +115,20 @@ void Deduplication::topic_deleted(std::string_view topic) {
   auto it = generations_.find(topic);
   if (it == generations_.end()) it = generations_.emplace(std::string(topic), 0).first;
   it->second++;
+  settled_.notify();
 }
 
 void Deduplication::insert(const Key& key, const FirstMessage& first, int64_t until_ns) {
   forget_old();
   known_[key] = {first, until_ns, true};
   ages_.push_back({key, until_ns});
+  if (!loaded_) std::push_heap(ages_.begin(), ages_.end(), ends_later);
+}
+
+void Deduplication::drop_oldest_age() {
+  if (loaded_) return ages_.pop_front();
+  std::pop_heap(ages_.begin(), ages_.end(), ends_later);
+  ages_.pop_back();
 }
 
 // What its window has passed for, and the oldest when there are too many. An age whose key came again since
@@ -138,7 +148,7 @@ void Deduplication::forget_old() {
             {{"KNOWN", std::to_string(known_.size())}});
       known_.erase(it);
     }
-    ages_.pop_front();
+    drop_oldest_age();
   }
 }
 
@@ -161,8 +171,8 @@ Task<void> Deduplication::load() {
     queues.emplace_back(names::rmq_sys_wheel_timer, 0);
   }
   for (const auto& [topic, queue_id] : queues) co_await load_queue(topic, queue_id, longest_ms);
-  // Read queue by queue: the windows end in another order.
-  std::sort(ages_.begin(), ages_.end(), [](const Age& a, const Age& b) { return a.until_ns < b.until_ns; });
+  std::sort_heap(ages_.begin(), ages_.end(), ends_later);
+  std::reverse(ages_.begin(), ages_.end());
   loaded_ = true;
   settled_.notify();
 }

@@ -55,17 +55,27 @@ struct FirstMessage {
 // On the broker's loop.
 class Deduplication {
  public:
+  struct Key {
+    std::array<uint64_t, 2> words{};
+    bool operator==(const Key&) const = default;
+  };
+
   explicit Deduplication(Broker& b);
   // Reads the windows of all topics that have one; until then claims wait.
   void start(Scope& scope);
   void stop();
 
-  // Claims a key before a put. Nothing: the caller is the first, and must settle() after the put, whatever
-  // came of it. Else the message was stored already. Waits for whoever is storing the same message now.
-  Task<std::optional<FirstMessage>> claim(std::string_view topic, const DedupRule& rule,
-                                          std::string_view text);
+  // What came of a claim. Without `first` the caller is the first, and must settle() the key after the put,
+  // whatever came of it; with it the message was stored already.
+  struct Claim {
+    Key key;
+    std::optional<FirstMessage> first;
+  };
+  // Claims a key before a put. Waits for whoever is storing the same message now. A topic that is deleted
+  // meanwhile is another one from then on, for those who wait as well.
+  Task<Claim> claim(std::string_view topic, const DedupRule& rule, std::string_view text);
   // `first` null: it was not stored, the next one may.
-  void settle(std::string_view topic, std::string_view text, const FirstMessage* first);
+  void settle(const Key& key, const FirstMessage* first);
   // What was known of the topic is forgotten.
   void topic_deleted(std::string_view topic);
 
@@ -76,10 +86,6 @@ class Deduplication {
   static constexpr size_t bytes_per_key = 160;  // of memory, about
 
  private:
-  struct Key {
-    std::array<uint64_t, 2> words{};
-    bool operator==(const Key&) const = default;
-  };
   struct KeyHash {
     size_t operator()(const Key& k) const { return static_cast<size_t>(k.words[0]); }
   };
@@ -92,10 +98,12 @@ class Deduplication {
     Key key;
     int64_t until_ns;
   };
+  static bool ends_later(const Age& a, const Age& b) { return a.until_ns > b.until_ns; }
 
   Key key_of(std::string_view topic, std::string_view text) const;
   void insert(const Key& key, const FirstMessage& first, int64_t until_ns);
   void forget_old();
+  void drop_oldest_age();
   Task<void> load();
   Task<void> load_queue(std::string_view topic, int32_t queue_id, int64_t longest_ms);
   struct Loading {
@@ -107,7 +115,8 @@ class Deduplication {
 
   Broker& broker_;
   std::unordered_map<Key, Known, KeyHash> known_;
-  std::deque<Age> ages_;           // in the order in which they came
+  // The oldest in front; a start reads queue by queue, and keeps a heap until it is done.
+  std::deque<Age> ages_;
   TextMap<uint64_t> generations_;  // of topics that were deleted
   const std::string salt_;         // nobody outside can make two keys alike
   bool loaded_ = false;

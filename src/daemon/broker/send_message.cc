@@ -325,6 +325,7 @@ Task<store::PutMessageResult> put_once(Broker& b, std::string_view topic, const 
   std::sort(order.begin(), order.end(),
             [&](size_t x, size_t y) { return std::tie(texts[x], x) < std::tie(texts[y], y); });
   std::vector<bool> fresh(messages.size(), true);
+  std::vector<Deduplication::Key> keys(messages.size());
   std::vector<size_t> same_as(messages.size());
   for (size_t k = 0; k < order.size(); k++) {
     const size_t i = same_as[order[k]] = order[k];
@@ -334,9 +335,10 @@ Task<store::PutMessageResult> put_once(Broker& b, std::string_view topic, const 
       fresh[i] = false;
       continue;
     }
-    auto first = co_await b.dedup.claim(topic, rule, texts[i]);
-    fresh[i] = !first;
-    if (first) known[i] = *first;
+    auto claim = co_await b.dedup.claim(topic, rule, texts[i]);
+    keys[i] = claim.key;
+    fresh[i] = !claim.first;
+    if (claim.first) known[i] = *claim.first;
   }
   std::vector<store::MessageIn> batch;
   for (size_t i = 0; i < messages.size(); i++)
@@ -355,7 +357,7 @@ Task<store::PutMessageResult> put_once(Broker& b, std::string_view topic, const 
       known[i].total_bytes =
           static_cast<int32_t>(put.physical_offset + put.total_bytes - known[i].physical_offset);
     }
-    if (!texts[i].empty()) b.dedup.settle(topic, texts[i], stored ? &known[i] : nullptr);
+    if (!texts[i].empty()) b.dedup.settle(keys[i], stored ? &known[i] : nullptr);
   }
   if (!stored) co_return put;
   int64_t end = 0;
@@ -399,9 +401,10 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   if (m.body.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   auto rule = p.transaction || !dlq.empty() ? std::nullopt : dedup_rule_of(b, h.topic);
   const std::string dedup_text = rule ? rule->text_of(text) : std::string{};
+  Deduplication::Claim claim;
   if (!dedup_text.empty()) {
-    auto first = co_await b.dedup.claim(h.topic, *rule, dedup_text);
-    if (first) co_return co_await answer_repeated(b, r, *first, unique_key);
+    claim = co_await b.dedup.claim(h.topic, *rule, dedup_text);
+    if (claim.first) co_return co_await answer_repeated(b, r, *claim.first, unique_key);
   }
   int32_t shown_queue = m.queue_id;
   const std::string topic(m.topic);
@@ -426,7 +429,7 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   if (!dedup_text.empty()) {
     FirstMessage first{put.physical_offset, put.queue_offset, put.store_timestamp_ms, shown_queue,
                        put.total_bytes};
-    b.dedup.settle(topic, dedup_text, is_stored(put) ? &first : nullptr);
+    b.dedup.settle(claim.key, is_stored(put) ? &first : nullptr);
   }
   std::string recall;
   if (placed.timer && !proto::is_retry_topic(topic))

@@ -91,6 +91,66 @@ TEST(BrokerDedup, ByKeys) {
   simulate({by_keys});
 }
 
+// Memory for 100 keys: those that a start remembers are the newest of all queues, in which order ever it
+// reads them.
+Task<void> more_than_memory(World& w) {
+  co_await make_topic(w, "D", "+dedup.key=UNIQ_KEY,+dedup.window.ms=600000");
+  for (int i = 0; i < 160; i++) {
+    auto a = co_await w.send("D", "x", keyed("U" + std::to_string(i)), i < 80 ? "1" : "0");
+    EXPECT_EQ(code_of(a), 0);
+    co_await sleep_for(2 * ns_per_ms);
+  }
+}
+Task<void> newest_are_known(World& w) {
+  for (int i = 70; i < 160; i++) {
+    auto a = co_await w.send("D", "x", keyed("U" + std::to_string(i)), "2");
+    EXPECT_EQ(ext(a, "queueId"), i < 80 ? "1" : "0") << i;
+  }
+  EXPECT_EQ(w.store->max_offset("D", 2), 0);
+}
+TEST(BrokerDedup, AStartRemembersTheNewest) {
+  BrokerConfig c = test_config();
+  c.dedupMemoryBytes = 100 * Deduplication::bytes_per_key;
+  simulate({more_than_memory, newest_are_known}, c);
+}
+
+// The topic is deleted while one is being stored and another waits for it.
+Task<void> claim_later(Deduplication& d, DedupRule rule, std::optional<Deduplication::Claim>& out) {
+  auto claim = co_await d.claim("D", rule, "K");
+  out = claim;
+}
+Task<void> deleted_meanwhile(World& w) {
+  co_await make_topic(w, "D", "+dedup.key=UNIQ_KEY,+dedup.window.ms=60000");
+  Deduplication& d = w.broker.dedup;
+  const DedupRule rule{DedupRule::Key::UNIQ_KEY, 60'000};
+  auto first = co_await d.claim("D", rule, "K");
+  EXPECT_FALSE(first.first);
+  std::optional<Deduplication::Claim> second;
+  Scope scope;
+  scope.spawn(claim_later(d, rule, second));
+  co_await sleep_for(ns_per_s);
+  EXPECT_FALSE(second) << "it waits";
+  auto a = co_await w.call(RequestCode::DELETE_TOPIC_IN_BROKER, {{"topic", "D"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await sleep_for(ns_per_s);
+  EXPECT_TRUE(second && !second->first) << "in the new topic it is the first";
+  FirstMessage stored;
+  stored.physical_offset = 7;
+  d.settle(first.key, &stored);
+  if (second) d.settle(second->key, nullptr);
+  auto third = co_await d.claim("D", rule, "K");
+  EXPECT_FALSE(third.first) << "the one that was stored was of the old topic";
+  d.settle(third.key, nullptr);
+  co_await sleep_for(61 * ns_per_s);
+  auto other = co_await d.claim("D", rule, "other");
+  d.settle(other.key, nullptr);
+  EXPECT_EQ(d.known(), 0u) << "nothing stays behind";
+  co_await scope.join();
+}
+TEST(BrokerDedup, ATopicIsDeletedMeanwhile) {
+  simulate({deleted_meanwhile});
+}
+
 // The second comes while the first is on its way to the disk.
 Task<void> at_the_same_time(World& w) {
   co_await make_topic(w, "D", "+dedup.key=UNIQ_KEY");
