@@ -6,6 +6,7 @@
 // whose time has come is too late, also when that happens while the recall is being stored.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -51,9 +52,10 @@ std::string_view wrong_with(Broker& b, const proto::RecallMessageRequestHeader& 
   if (handle.topic != h.topic) return "recall failed, topic not match";
   if (handle.broker != b.config.brokerName) return "recall failed, broker service not available";
   b.look_at_clock();
-  int64_t left = handle.deliver_ms - b.due_clock.wall_ms();
-  if (handle.deliver_ms < 0 || left > b.config.timerMaxDelaySec * 1000 ||
-      !b.timers.can_recall(handle.deliver_ms))
+  // No message is due later, but for one that was sent when timerMaxDelaySec was longer.
+  const int64_t latest_ms =
+      std::max(b.due_clock.wall_ms() + b.config.timerMaxDelaySec * 1000, b.timers.latest_ms() + 1);
+  if (handle.deliver_ms < 0 || handle.deliver_ms > latest_ms || !b.timers.can_recall(handle.deliver_ms))
     return "recall failed, timestamp invalid";
   if (!proto::is_property_text(handle.unique_key)) return "recall handle is invalid";
   return {};

@@ -119,6 +119,7 @@ bool TimerService::holds_recall(int64_t deliver_ms, int64_t offset) const {
 
 void TimerService::insert(const store::TimerTag& tag, int64_t offset) {
   if (done_.contains(offset)) return;
+  if (tag.kind != TimerKind::recall) latest_ms_ = std::max(latest_ms_, tag.deliver_ms);
   bool follows_wall =
       tag.kind == TimerKind::time_of_day || (tag.kind == TimerKind::delay && offset < run_from_);
   PendingTimer t = PendingTimer::make(due_ms(tag, offset), follows_wall, offset);

@@ -60,6 +60,8 @@ class TimerService : public DeliveryProgress {
 
   // Whether a message that is due then can be recalled still.
   bool can_recall(int64_t deliver_ms) const;
+  // The latest time of any message that has waited in this run: timerMaxDelaySec may have been longer.
+  int64_t latest_ms() const { return latest_ms_; }
   // Whether the recall with that queue offset came in time.
   bool holds_recall(int64_t deliver_ms, int64_t offset) const;
 
@@ -168,6 +170,7 @@ class TimerService : public DeliveryProgress {
 
   QueueBases bases_;
   int64_t arriving_ = 0;
+  int64_t latest_ms_ = 0;
   int64_t roll_spare_ms_ = 60'000;
   int64_t run_from_ = 0;  // queue offsets below are of earlier runs
   int64_t scan_end_ = 0;  // and these come by the scan

@@ -155,6 +155,34 @@ TEST(BrokerTimer, Recalls) {
   simulate({recalls});
 }
 
+// What was taken with a longer timerMaxDelaySec than there is now: it comes at its time, and can be recalled.
+std::string far_handle;
+Task<void> taken_with_a_longer_limit(World& w) {
+  auto a = co_await w.send("T", "gone", props({{"TIMER_DELAY_SEC", "60"}, {"UNIQ_KEY", "U1"}}));
+  far_handle = ext(a, "recallHandle");
+  a = co_await w.send("T", "kept", props({{"TIMER_DELAY_SEC", "60"}, {"UNIQ_KEY", "U2"}}));
+  w.config.timerMaxDelaySec = 10;
+  a = co_await w.send("T", "x", props({{"TIMER_DELAY_SEC", "60"}}));
+  EXPECT_EQ(code_of(a), 13);
+  const std::string later = "v1 T b " + std::to_string(w.broker.wall_ms() + 61'000) + " U1";
+  auto r = co_await recall_by(w, "T", base64url_encode(later));
+  EXPECT_EQ(code_of(r), 604) << "later than any message";
+}
+Task<void> recalled_with_a_shorter_limit(World& w) {
+  w.config.timerMaxDelaySec = 10;
+  co_await sleep_for(ns_per_s);
+  auto r = co_await recall_by(w, "T", far_handle);
+  EXPECT_EQ(code_of(r), 0) << remark(r);
+  auto got = co_await wait_for(w, "T", 1, 70);
+  co_await sleep_for(5 * ns_per_s);
+  got = co_await w.pull("T", 0);
+  EXPECT_EQ(bodies(got), "kept");
+  EXPECT_GE(w.broker.wall_ms(), records(got)[0].born_timestamp_ms + 60'000);
+}
+TEST(BrokerTimer, ALowerLimitIsForWhatComesFromThenOn) {
+  simulate({taken_with_a_longer_limit, recalled_with_a_shorter_limit});
+}
+
 Task<void> before_restart(World& w) {
   for (int i = 0; i < 40; i++) {
     std::string delay = std::to_string(1000 + i * 100), key = "k" + std::to_string(i);
