@@ -265,13 +265,14 @@ Task<void> Broker::save_what_a_full_disk_kept() {
   }
 }
 
-// Delayed messages that are still to come do not go with old files of the log. Those of the timer move on to
-// newer ones before (timer.h). What is needed only moves forward, so an older answer is a safe one.
+// Delayed messages that are still to come, and half messages that are open, do not go with old files of the
+// log. Those of the timer and of transactions move on to newer ones before (timer.h, transactions.h). What is
+// needed only moves forward, so an older answer is a safe one.
 Task<void> Broker::keep_what_waits() {
   for (;;) {
     int64_t levels = co_await schedule.needed_from();
     int64_t timer = co_await timers.needed_from();
-    store.set_needed_from(std::min(levels, timer));
+    store.set_needed_from(std::min({levels, timer, transactions.needed_from()}));
     bool stop = co_await stopping.wait_for(5 * ns_per_s);
     if (stop) co_return;
   }
@@ -389,7 +390,7 @@ int Broker::delay_level_of(std::string_view text) const {
 }
 
 PutMessageStatus Broker::place_delayed(store::MessageIn& m, std::string& properties, int level,
-                                       Placed& placed) {
+                                       Placed& placed, bool taken) {
   if (level > 0) {
     for (std::string_view t :
          {proto::prop::TIMER_DELAY_MS, proto::prop::TIMER_DELAY_SEC, proto::prop::TIMER_DELIVER_MS})
@@ -408,11 +409,12 @@ PutMessageStatus Broker::place_delayed(store::MessageIn& m, std::string& propert
     return PutMessageStatus::PUT_OK;
   }
   look_at_clock();
-  TimerAsk ask =
-      timer_ask_of(properties, due_clock.wall_ms(), due_clock.wall_ms_up(), config.timerMaxDelaySec * 1000);
+  constexpr int64_t any_delay_ms = int64_t{200} * 365 * 86'400'000;  // twice what can be configured
+  TimerAsk ask = timer_ask_of(properties, due_clock.wall_ms(), due_clock.wall_ms_up(),
+                              taken ? any_delay_ms : config.timerMaxDelaySec * 1000);
   m.properties = properties;
   if (ask.what == TimerAsk::What::nothing) return PutMessageStatus::PUT_OK;
-  if (!config.timerWheelEnable) return PutMessageStatus::WHEEL_TIMER_NOT_ENABLE;
+  if (!config.timerWheelEnable && !taken) return PutMessageStatus::WHEEL_TIMER_NOT_ENABLE;
   if (ask.what == TimerAsk::What::illegal) return PutMessageStatus::WHEEL_TIMER_MSG_ILLEGAL;
   if (ask.what == TimerAsk::What::now) return PutMessageStatus::PUT_OK;
   std::string real_topic(m.topic);

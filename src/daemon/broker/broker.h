@@ -83,7 +83,8 @@ class Broker : public Service, private store::ArrivalListener {
   // Where a message goes that is delayed by level (above 0) or by what the properties ask of the timer, with
   // what it has to have there. Called right before its put, and after that delayed_put() with what came out.
   // PUT_OK: `m` and `properties` are changed for it, or left as they are when nothing is delayed; else the
-  // status to answer with. `properties` must outlive the put, as `placed`, which says which it was.
+  // status to answer with. `properties` must outlive the put, as `placed`, which says which it was. `taken`:
+  // the delay was taken with a half message; what the configuration says by now does not refuse it.
   struct Placed {
     int level = 0;
     bool timer = false;
@@ -91,7 +92,7 @@ class Broker : public Service, private store::ArrivalListener {
     std::string topic;       // that it is for, of the timer
   };
   store::PutMessageStatus place_delayed(store::MessageIn& m, std::string& properties, int level,
-                                        Placed& placed);
+                                        Placed& placed, bool taken = false);
   void delayed_put(const Placed& placed, const store::PutMessageResult& result);
   // All of it, with the level that DELAY says.
   Task<store::PutMessageResult> put_delayed(store::MessageIn message, std::string& properties,

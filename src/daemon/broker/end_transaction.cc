@@ -1,7 +1,9 @@
 // END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE (remoting.md 14 and 16.5).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "base/crc.h"
 #include "daemon/broker/handlers.h"
@@ -54,6 +56,49 @@ std::string committed_properties(const proto::RecordView& half) {
   return out;
 }
 
+// What is checked of a copy: not what RocketMQ changes in one that it makes of it.
+static constexpr std::string_view unsigned_ones[] = {prop::TRANSACTION_COPY_CRC,
+                                                     prop::TRANSACTION_CHECK_TIMES, prop::WAIT, prop::CRC32};
+// What ends and delays change, beside what copies do.
+static constexpr std::string_view of_places[] = {prop::TRANSACTION_COPY_CRC,
+                                                 prop::TRANSACTION_CHECK_TIMES,
+                                                 prop::WAIT,
+                                                 prop::CRC32,
+                                                 prop::TRANSACTION_STORE_TIME,
+                                                 prop::TRAN_PREPARED_QUEUE_OFFSET,
+                                                 prop::REAL_TOPIC,
+                                                 prop::REAL_QID,
+                                                 prop::DELAY,
+                                                 prop::TIMER_DELAY_MS,
+                                                 prop::TIMER_DELAY_SEC,
+                                                 prop::TIMER_DELIVER_MS,
+                                                 prop::TIMER_OUT_MS,
+                                                 prop::INNER_MULTI_QUEUE_OFFSET};
+
+// By name, of equal names the last, as RocketMQ reads them: it writes properties in an order of its own.
+static std::string sorted_properties(std::string_view text, std::span<const std::string_view> without) {
+  struct Entry {
+    proto::Property p;
+    size_t at;
+  };
+  std::vector<Entry> all;
+  proto::PropertyReader reader(text);
+  for (proto::Property p; reader.next(&p);)
+    if (std::ranges::find(without, p.name) == without.end()) all.push_back({p, all.size()});
+  std::ranges::sort(all, [](const Entry& a, const Entry& b) {
+    return a.p.name != b.p.name ? a.p.name < b.p.name : a.at < b.at;
+  });
+  std::string out;
+  for (size_t i = 0; i < all.size(); i++)
+    if (i + 1 == all.size() || all[i + 1].p.name != all[i].p.name)
+      proto::append_property(out, all[i].p.name, all[i].p.value);
+  return out;
+}
+
+static std::string copy_crc(std::string_view properties) {
+  return std::to_string(crc32(as_bytes(sorted_properties(properties, unsigned_ones))));
+}
+
 std::string copied_properties(const proto::RecordView& half, int64_t first_queue_offset, int32_t checks,
                               int64_t first_stored_ms) {
   std::string rest(half.properties);
@@ -62,23 +107,32 @@ std::string copied_properties(const proto::RecordView& half, int64_t first_queue
   if (checks > 0) proto::set_property(rest, prop::TRANSACTION_CHECK_TIMES, std::to_string(checks));
   proto::set_property(rest, prop::TRANSACTION_STORE_TIME, std::to_string(first_stored_ms));
   std::string out;
-  proto::append_property(out, prop::TRANSACTION_COPY_CRC, std::to_string(crc32(as_bytes(rest))));
+  proto::append_property(out, prop::TRANSACTION_COPY_CRC, copy_crc(rest));
   return out + rest;
 }
 
 bool has_good_properties(const proto::RecordView& half) {
-  proto::PropertyReader reader(half.properties);
-  proto::Property first;
-  bool is_signed = reader.next(&first) && first.name == prop::TRANSACTION_COPY_CRC;
-  // RocketMQ's copies have neither.
-  if (!is_signed) return !half.property(prop::TRANSACTION_STORE_TIME).has_value();
-  size_t skip = first.name.size() + first.value.size() + 2;
-  if (half.properties.size() < skip) return false;
-  return first.value == std::to_string(crc32(as_bytes(half.properties.substr(skip))));
+  auto crc = half.property(prop::TRANSACTION_COPY_CRC);
+  // RocketMQ's copies of what it took have neither.
+  if (!crc) return !half.property(prop::TRANSACTION_STORE_TIME).has_value();
+  return *crc == copy_crc(half.properties);
 }
 
-Task<EndOutcome> TransactionService::end(const proto::EndTransactionRequestHeader& h) {
+bool is_same_message(const proto::RecordView& a, const proto::RecordView& b) {
+  return as_text(a.body) == as_text(b.body) &&
+         sorted_properties(a.properties, of_places) == sorted_properties(b.properties, of_places);
+}
+
+Task<EndOutcome> TransactionService::end(proto::EndTransactionRequestHeader h) {
   auto extent = co_await broker_.store.record_at(h.commit_log_offset);
+  // The first copy may be gone with its file of the log, when there is a newer one.
+  if (!extent && h.commit_log_offset < broker_.store.min_physical_offset()) {
+    auto newest = co_await find(h.tran_state_table_offset, h.tran_state_table_offset);
+    if (newest == open_.end() || newest->first == h.tran_state_table_offset) co_return no_such_half();
+    h.tran_state_table_offset = newest->first;
+    h.commit_log_offset = newest->second.physical;
+    extent = co_await broker_.store.record_at(h.commit_log_offset);
+  }
   if (!extent) co_return no_such_half();
   auto record = proto::parse_record(extent->bytes());
   if (!record || record->topic != names::RMQ_SYS_TRANS_HALF_TOPIC) co_return no_such_half();
@@ -86,6 +140,10 @@ Task<EndOutcome> TransactionService::end(const proto::EndTransactionRequestHeade
   if (wrong.code != ResponseCode::SUCCESS) co_return wrong;
   int64_t origin = number_or(record->property(prop::TRAN_PREPARED_QUEUE_OFFSET), record->queue_offset);
   auto it = co_await find(record->queue_offset, origin);
+  if (it == open_.end()) {
+    auto copied = origin_of_copies(*record);
+    if (copied) it = co_await find(*copied, *copied);
+  }
   if (it == open_.end() && stopping_)
     co_return EndOutcome{ResponseCode::SYSTEM_ERROR, "the broker is stopping"};
   if (it == open_.end()) co_return EndOutcome{ResponseCode::SUCCESS, "the transaction has ended before"};
@@ -110,7 +168,7 @@ Task<EndOutcome> TransactionService::end_half(int64_t offset, const proto::Recor
   Broker::Placed placed;  // a delay begins with the commit
   if (commit) {
     int level = std::max(broker_.delay_level_of(record.property(prop::DELAY).value_or("")), 0);
-    auto status = broker_.place_delayed(m, properties, level, placed);
+    auto status = broker_.place_delayed(m, properties, level, placed, true);
     if (status != store::PutMessageStatus::PUT_OK) {
       open_.at(offset).busy = false;
       ended_.notify();

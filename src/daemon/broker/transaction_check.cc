@@ -20,6 +20,7 @@ namespace {
 constexpr size_t batch_halves_max = 64;
 constexpr size_t batch_bytes_max = 1u << 20;
 constexpr uint32_t looked_at_once = 256;
+constexpr size_t unparked_at_once = 1024;
 constexpr size_t unsent_bytes_max = 1u << 20;  // a producer that does not read is not asked
 constexpr int64_t longest_sleep_ns = 1 * ns_per_s;
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
@@ -45,11 +46,16 @@ void TransactionService::release(int64_t offset, int64_t again_in_ns) {
 }
 
 Task<void> TransactionService::check_loop() {
-  int64_t progress_noted_ns = 0;
+  int64_t progress_noted_ns = 0, unpark_at_ns = 0;
+  bool more_to_rescue = false;
   while (!stopping_) {
     int64_t now_ns = broker_.now_ns();
-    if (now_ns - progress_noted_ns >= longest_sleep_ns) {
-      co_await rescue();
+    if (now_ns >= unpark_at_ns) {
+      const int64_t patience_ms = std::min(broker_.config.transactionCheckInterval, nobody_there_ms);
+      unpark_at_ns = now_ns + (unpark() ? 0 : patience_ms * ns_per_ms);
+    }
+    if (more_to_rescue || now_ns - progress_noted_ns >= longest_sleep_ns) {
+      more_to_rescue = co_await rescue();
       note_progress();
       progress_noted_ns = now_ns;
     }
@@ -57,6 +63,7 @@ Task<void> TransactionService::check_loop() {
       co_await check_due();
       continue;
     }
+    if (more_to_rescue) continue;
     int64_t until_ns = now_ns + longest_sleep_ns;
     if (loaded_ && !schedule_.empty()) until_ns = std::min(until_ns, schedule_.begin()->first);
     co_await due_changed_.wait_until(until_ns);
@@ -92,7 +99,8 @@ Task<bool> TransactionService::take_due(DueBatch& to_ask, DueBatch& given_up) {
   }
   const bool over = h.checks >= c.transactionCheckMax || broker_.now_ns() >= h.given_up_ns;
   if (!over && !has_producer(*h.group)) {
-    schedule(it, broker_.now_ns() + std::min(c.transactionCheckInterval, nobody_there_ms) * ns_per_ms);
+    h.group->second.parked.push_back(offset);
+    schedule(it, h.given_up_ns);
     co_return true;
   }
   DueBatch& into = over ? given_up : to_ask;
@@ -118,13 +126,41 @@ bool TransactionService::has_producer(const Groups::value_type& group) const {
   });
 }
 
-// What lies in the oldest file of the log goes to its end, before retention takes the file.
-Task<void> TransactionService::rescue() {
+// Groups may be away for long with many open; so they cost nothing until somebody of theirs is there. True:
+// there are more to be looked at, when those have been asked about.
+bool TransactionService::unpark() {
+  const int64_t now_ns = broker_.now_ns();
+  bool more = false;
+  for (auto& group : groups_) {
+    std::vector<int64_t>& parked = group.second.parked;
+    if (parked.empty()) continue;
+    if (!has_producer(group)) {
+      if (parked.size() > 2 * group.second.open + unparked_at_once)
+        std::erase_if(parked, [this](int64_t offset) { return !open_.contains(offset); });
+      continue;
+    }
+    const auto end = parked.begin() + static_cast<std::ptrdiff_t>(std::min(parked.size(), unparked_at_once));
+    for (auto at = parked.begin(); at != end; ++at)
+      if (auto it = open_.find(*at); it != open_.end() && !it->second.busy) schedule(it, now_ns);
+    parked.erase(parked.begin(), end);
+    more = more || !parked.empty();
+  }
+  return more;
+}
+
+int64_t TransactionService::needed_from() const {
+  if (!loaded_) return 0;
+  return open_.empty() ? INT64_MAX : open_.begin()->second.physical;
+}
+
+// What lies in the oldest file of the log goes to its end: the file stays as long as something open is in it.
+// True: there may be more.
+Task<bool> TransactionService::rescue() {
   const store::MessageStore& s = broker_.store;
   const auto file_bytes = static_cast<int64_t>(s.options().commit_log_file_bytes);
   std::vector<Due> old;
   size_t bytes = 0;
-  if (!loaded_ || s.max_physical_offset() - s.min_physical_offset() < 3 * file_bytes) co_return;
+  if (!loaded_ || s.max_physical_offset() - s.min_physical_offset() < 3 * file_bytes) co_return false;
   int64_t from = 0;
   while (old.size() < batch_halves_max && bytes < batch_bytes_max && !stopping_) {
     auto it = open_.lower_bound(from);
@@ -141,7 +177,10 @@ Task<void> TransactionService::rescue() {
     else
       release(offset, after_failure_ns);
   }
-  if (!old.empty()) co_await rewrite(std::move(old), false);
+  if (old.empty()) co_return false;
+  const int64_t first = old.front().offset;
+  co_await rewrite(std::move(old), false);
+  co_return !open_.contains(first);  // else it could not be written
 }
 
 // RocketMQ takes half messages whose properties leave no room for those of a copy. They are asked about where
@@ -202,9 +241,11 @@ Task<void> TransactionService::rewrite(std::vector<Due> due, bool and_ask) {
     auto it = open_.find(due[i].offset);
     std::string group = it->second.group->first, topic = it->second.topic->first;
     const int64_t origin = it->second.origin, offset = put.queue_offset + static_cast<int64_t>(i);
+    const uint64_t identity = it->second.unplaced ? it->second.identity : 0;
     retire(it);
     // Until the copy is read, an end that names an older one finds its way.
     rewritten_[origin] = offset;
+    if (identity != 0) unplaced_[identity] = origin;
     if (auto early = early_.extract(offset)) open_half(offset, early.mapped(), group, topic);
     if (and_ask)
       ask(group, records[i], properties[i], offset, put.physical_offsets[i], put.store_timestamp_ms);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/limits.h"
 #include "daemon/broker/broker.h"
@@ -18,6 +19,9 @@ namespace {
 
 constexpr int64_t idle_look_ns = 1 * ns_per_s;  // units may come from elsewhere than a send
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
+constexpr size_t op_body_bytes = 4096;  // RocketMQ's transactionOpMsgMaxSize
+constexpr int64_t units_at_once = 256;
+constexpr size_t read_bytes_max = 1u << 20;  // of records at a time, or one
 // What a check adds: four properties with their longest values and separators.
 constexpr size_t check_properties_bytes = 160;
 
@@ -28,9 +32,10 @@ int64_t number_of(std::optional<std::string_view> text, int64_t otherwise) {
   return ec == std::errc{} && end == text->data() + text->size() ? n : otherwise;
 }
 
-// When its first copy was stored. Of a copy that RocketMQ made only the producer's time is known.
+// When its first copy was stored. Of a copy that RocketMQ made only the producer's time is known, and so it
+// is of what is made of that.
 int64_t stored_ms(const proto::RecordView& r) {
-  bool is_copy = r.property(prop::TRAN_PREPARED_QUEUE_OFFSET).has_value();
+  bool is_copy = r.property(prop::TRAN_PREPARED_QUEUE_OFFSET) || r.property(prop::TRANSACTION_CHECK_TIMES);
   return number_of(r.property(prop::TRANSACTION_STORE_TIME),
                    is_copy ? r.born_timestamp_ms : r.store_timestamp_ms);
 }
@@ -83,13 +88,10 @@ Task<void> TransactionService::follow_half_topic() {
   co_await read_ops();
   co_await read_resumes();
   while (!stopping_) {
-    auto unit = co_await broker_.store.queue_unit(names::RMQ_SYS_TRANS_HALF_TOPIC, 0, next_half_);
-    if (unit) {
-      bool read = co_await read_half(*unit, next_half_);
-      if (read)
-        next_half_++;
-      else
-        co_await half_arrived_.wait_for(after_failure_ns);
+    if (next_half_ >= s.min_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0) &&
+        next_half_ < s.max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0)) {
+      bool read = co_await read_halves();
+      if (!read) co_await half_arrived_.wait_for(after_failure_ns);
       if (read_.has_waiters()) read_.notify();
       continue;
     }
@@ -108,18 +110,41 @@ Task<void> TransactionService::follow_half_topic() {
   }
 }
 
+// What lies in one of the two queues from there on, as much as one read of records should bring; how far it
+// goes comes out. Not among it is what `known` says, and of what is lost there is no record.
+template <class Known>
+Task<Result<int64_t>> TransactionService::read_some(std::string_view topic, int64_t from,
+                                                    std::vector<DueMessage>& into, Known known) {
+  const int64_t count = std::clamp<int64_t>(broker_.store.max_offset(topic, 0) - from, 1, units_at_once);
+  std::vector<store::QueueUnit> units(static_cast<size_t>(count));
+  CO_TRY_VAR(n, co_await broker_.store.queue_units(topic, 0, from, units));
+  if (n == 0) co_return fail(Errc::not_found, "the queue ends early");
+  int64_t at = from;
+  size_t bytes = 0;
+  for (size_t i = 0; i < n && bytes < read_bytes_max; i++, at++) {
+    if (store::is_blank(units[i]) || known(at)) continue;
+    bytes += static_cast<size_t>(units[i].bytes);
+    into.push_back({at, units[i], {}, {}, {}});
+  }
+  CO_TRY(co_await read_due(broker_.store, into));
+  co_return at;
+}
+
 Task<void> TransactionService::read_ops() {
   constexpr std::string_view topic = names::RMQ_SYS_TRANS_OP_HALF_TOPIC;
   int64_t at = broker_.offsets.query(names::CID_RMQ_SYS_TRANS, topic, 0).value_or(0);
   at = std::max(at, broker_.store.min_offset(topic, 0));
-  while (!stopping_) {
-    auto unit = co_await broker_.store.queue_unit(topic, 0, at);
-    if (!unit) co_return;
-    bool read = co_await read_op(*unit, at);
-    if (read)
-      at++;
-    else
+  while (!stopping_ && at < broker_.store.max_offset(topic, 0)) {
+    std::vector<DueMessage> ops;
+    auto end = co_await read_some(topic, at, ops, [](int64_t) { return false; });
+    if (!end) {
+      at = std::max(at, broker_.store.min_offset(topic, 0));
       co_await half_arrived_.wait_for(after_failure_ns);
+      continue;
+    }
+    for (const DueMessage& op : ops)
+      if (!op.extent.bytes().empty()) read_op(op.record, op.offset);
+    at = *end;
   }
 }
 
@@ -137,34 +162,35 @@ Task<void> TransactionService::read_resumes() {
   }
 }
 
-// The body of an op record: queue offsets in the half topic, each followed by a comma. False: try again.
-Task<bool> TransactionService::read_op(const store::QueueUnit& unit, int64_t queue_offset) {
-  auto extent = co_await broker_.store.record_at(unit.physical_offset);
-  if (!extent) co_return extent.error().code == Errc::not_found;
-  auto record = proto::parse_record(extent->bytes());
-  if (!record) co_return true;
-  std::string_view body = as_text(record->body);
+// The body of an op record: queue offsets in the half topic, each followed by a comma.
+void TransactionService::read_op(const proto::RecordView& record, int64_t queue_offset) {
+  // Only RocketMQ gives them a unique key.
+  const bool by_java = record.property(prop::UNIQ_KEY).has_value();
+  std::string_view body = as_text(record.body);
   int64_t last = -1;
   while (!body.empty()) {
     std::string_view one = body.substr(0, body.find(','));
     body.remove_prefix(std::min(body.size(), one.size() + 1));
     int64_t half = number_of(one, -1);
     if (half >= next_half_) done_.insert(half);
+    if (by_java && half >= 0) java_ends_.push_back({0, half, false, false});
     last = std::max(last, half);
   }
   ops_.push_back({queue_offset, last});
-  co_return true;
 }
 
-// False: try again.
-Task<bool> TransactionService::read_half(const store::QueueUnit& unit, int64_t queue_offset) {
-  if (done_.erase(queue_offset) != 0) co_return true;
-  auto extent = co_await broker_.store.record_at(unit.physical_offset);
-  if (!extent) co_return extent.error().code == Errc::not_found;
-  auto record = proto::parse_record(extent->bytes());
-  if (!record) co_return true;
-  bool whole = loaded_ || co_await is_whole(*record, queue_offset);
-  if (whole) add(*record, queue_offset);
+// Those that come next, as far as there are any. False: try again.
+Task<bool> TransactionService::read_halves() {
+  std::vector<DueMessage> halves;
+  auto end = co_await read_some(names::RMQ_SYS_TRANS_HALF_TOPIC, next_half_, halves,
+                                [this](int64_t at) { return done_.contains(at); });
+  if (!end) co_return false;
+  for (const DueMessage& h : halves) {
+    if (h.extent.bytes().empty()) continue;
+    bool whole = loaded_ || co_await is_whole(h.record, h.offset);
+    if (whole) add(h.record, h.offset);
+  }
+  for (; next_half_ < *end; next_half_++) done_.erase(next_half_);
   co_return true;
 }
 
@@ -176,8 +202,7 @@ Task<bool> TransactionService::is_whole(const proto::RecordView& copy, int64_t q
   if (older == open_.end()) co_return true;
   auto extent = co_await broker_.store.record_at(older->second.physical);
   auto record = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
-  co_return record&& as_text(record->body) == as_text(copy.body) &&
-      committed_properties(*record) == committed_properties(copy) &&
+  co_return record&& is_same_message(*record, copy) &&
       record->property(prop::REAL_TOPIC) == copy.property(prop::REAL_TOPIC) &&
       record->property(prop::REAL_QID) == copy.property(prop::REAL_QID);
 }
@@ -196,6 +221,9 @@ void TransactionService::add(const proto::RecordView& record, int64_t queue_offs
   h.checks = static_cast<int32_t>(number_of(record.property(prop::TRANSACTION_CHECK_TIMES), 0));
   h.origin = number_of(record.property(prop::TRAN_PREPARED_QUEUE_OFFSET), queue_offset);
   h.due_ns = broker_.now_ns() + first_wait_ns(record);
+  h.is_copy = record.property(prop::TRANSACTION_CHECK_TIMES) || h.origin != queue_offset;
+  h.unplaced = h.is_copy && h.stored_ms == record.born_timestamp_ms;
+  if (h.unplaced || !loaded_) h.identity = half_identity(record);
   if (auto older = current(h.origin, h.origin); h.origin != queue_offset && older != open_.end()) {
     if (older->second.copying) early_.emplace(queue_offset, h);  // rewrite() opens it in a moment
     if (older->second.busy) return;  // or else an end is on its way, and that is the end of this one too
@@ -212,6 +240,7 @@ void TransactionService::open_half(int64_t queue_offset, Half half, std::string 
   half.group = &*groups_.try_emplace(std::move(group)).first;
   half.group->second.open++;
   if (half.origin != queue_offset) rewritten_[half.origin] = queue_offset;
+  if (half.unplaced && half.identity != 0) unplaced_[half.identity] = half.origin;
   auto it = open_.emplace(queue_offset, half).first;
   schedule(it, half.due_ns);
 }
@@ -221,6 +250,8 @@ void TransactionService::retire(Open::iterator it) {
   schedule_.erase({h.due_ns, it->first});
   if (auto newest = rewritten_.find(h.origin); newest != rewritten_.end() && newest->second == it->first)
     rewritten_.erase(newest);
+  if (auto known = unplaced_.find(h.identity); known != unplaced_.end() && known->second == h.origin)
+    unplaced_.erase(known);
   if (--h.group->second.open == 0) groups_.erase(groups_.find(h.group->first));
   if (--h.topic->second == 0) topics_.erase(topics_.find(h.topic->first));
   open_.erase(it);
@@ -309,26 +340,33 @@ Task<void> TransactionService::find_cut_end(int64_t last_record) {
   auto extent = co_await broker_.store.record_at(record->prepared_transaction_offset);
   auto half = extent ? proto::parse_record(extent->bytes()) : std::unexpected(extent.error());
   if (!half || half->topic != names::RMQ_SYS_TRANS_HALF_TOPIC) co_return;
-  auto it = open_.find(half->queue_offset);
-  bool whole = as_text(record->body) == as_text(half->body) &&
-               committed_properties(*record) == committed_properties(*half);
-  if (it == open_.end() || !whole) co_return;
+  const int64_t origin = number_of(half->property(prop::TRAN_PREPARED_QUEUE_OFFSET), half->queue_offset);
+  auto it = current(half->queue_offset, origin);
+  auto copied = it == open_.end() ? origin_of_copies(*half) : std::nullopt;
+  if (copied) it = current(*copied, *copied);
+  if (it == open_.end() || !is_same_message(*record, *half)) co_return;
   superseded_.push_back(it->first);
   retire(it);
 }
 
-// After a crash the log may end with a message that ended a half message, without its op record. And of
-// copies that were being made for a check the older ones may still look open.
+// After a crash the log may end with a message that ended a half message, without its op record. Of copies
+// that were being made for a check the older ones may still look open, and so may what RocketMQ left.
 Task<void> TransactionService::finish_last_batch() {
-  std::string body;
   const store::RecoveryStats& recovered = broker_.store.stats().recovery;
   if (recovered.last_record >= 0) co_await find_cut_end(recovered.last_record);
-  if (superseded_.empty()) co_return;
-  for (int64_t offset : superseded_) body += std::to_string(offset) + ",";
-  note_op(*std::max_element(superseded_.begin(), superseded_.end()));
-  superseded_.clear();
-  store::MessageIn op = op_record(body);
-  [[maybe_unused]] auto put = co_await broker_.store.put(op);  // else the next start finds them again
+  co_await settle_java_copies();
+  const std::vector<int64_t> over = std::exchange(superseded_, {});
+  for (size_t i = 0; i < over.size();) {
+    std::string body;
+    int64_t last = 0;
+    for (; i < over.size() && body.size() < op_body_bytes; i++) {
+      body += std::to_string(over[i]) + ",";
+      last = std::max(last, over[i]);
+    }
+    note_op(last);
+    store::MessageIn op = op_record(body);
+    [[maybe_unused]] auto put = co_await broker_.store.put(op);  // else the next start finds them again
+  }
 }
 
 }  // namespace rmq::broker

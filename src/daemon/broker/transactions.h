@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,8 +43,14 @@ std::string committed_properties(const proto::RecordView& half);
 // their own, in front; the time of the first copy is last.
 std::string copied_properties(const proto::RecordView& half, int64_t first_queue_offset, int32_t checks,
                               int64_t first_stored_ms);
-// False for a copy of this broker whose properties are not as they were written.
+// False for a copy of this broker whose properties are not as they were written. RocketMQ's copies of those
+// are good: the same properties in any order, with another TRANSACTION_CHECK_TIMES.
 bool has_good_properties(const proto::RecordView& half);
+// Whether the one was made from the other, or both from the same half message: body and properties are the
+// same, but for what copies, ends and delays change.
+bool is_same_message(const proto::RecordView& a, const proto::RecordView& b);
+// What RocketMQ's copies of a half message have in common with it (transaction_java.cc); 0: nothing.
+uint64_t half_identity(const proto::RecordView& half);
 
 // The answer to END_TRANSACTION.
 struct EndOutcome {
@@ -67,11 +74,13 @@ class TransactionService {
 
   // Commits or rolls back, once: a second end of the same half message changes nothing and is a success.
   // Waits until the open ones are known.
-  Task<EndOutcome> end(const proto::EndTransactionRequestHeader& h);
+  Task<EndOutcome> end(proto::EndTransactionRequestHeader h);
   // Gives a message of TRANS_CHECK_MAX_TIME_TOPIC its checks again, once: of a second time only the answer is
   // a success.
   Task<EndOutcome> resume(std::string_view topic, std::string_view offset_id);
 
+  // Physical offset of the oldest copy that is open; INT64_MAX: none is.
+  int64_t needed_from() const;
   size_t open() const { return open_.size(); }
   const TextMap<uint64_t>& open_by_topic() const { return topics_; }
   uint64_t checks() const { return checks_; }
@@ -80,7 +89,8 @@ class TransactionService {
  private:
   struct Group {
     size_t open = 0;
-    size_t turn = 0;  // which of its producers is asked next
+    size_t turn = 0;              // which of its producers is asked next
+    std::vector<int64_t> parked;  // due, but no producer is there; some may have ended since
   };
   using Groups = TextMap<Group>;
   using Topics = TextMap<uint64_t>;
@@ -92,8 +102,11 @@ class TransactionService {
     int64_t due_ns = 0;
     int32_t bytes = 0;
     int32_t checks = 0;
-    bool busy = false;     // a batch that ends this copy is on its way
-    bool copying = false;  // and has a new copy
+    uint64_t identity = 0;  // by which RocketMQ's copies are known (transaction_java.cc); 0: none
+    bool busy = false;      // a batch that ends this copy is on its way
+    bool copying = false;   // and has a new copy
+    bool is_copy = false;
+    bool unplaced = false;  // and its first copy may lie elsewhere than `origin` says
     Groups::value_type* group = nullptr;
     Topics::value_type* topic = nullptr;  // that it is for
   };
@@ -101,6 +114,12 @@ class TransactionService {
   struct Op {
     int64_t queue_offset;  // at least so far on in the op topic
     int64_t half;          // the last half message that it names
+  };
+  struct Kin {  // one of several that may be the same half message
+    uint64_t identity;
+    int64_t offset;
+    bool is_open;
+    bool is_copy;
   };
   struct Due {
     int64_t offset;
@@ -116,8 +135,11 @@ class TransactionService {
   Task<void> follow_half_topic();
   Task<void> read_ops();
   Task<void> read_resumes();
-  Task<bool> read_op(const store::QueueUnit& unit, int64_t queue_offset);
-  Task<bool> read_half(const store::QueueUnit& unit, int64_t queue_offset);
+  template <class Known>
+  Task<Result<int64_t>> read_some(std::string_view topic, int64_t from, std::vector<DueMessage>& into,
+                                  Known known);
+  void read_op(const proto::RecordView& record, int64_t queue_offset);
+  Task<bool> read_halves();
   Task<void> finish_last_batch();
   Task<void> find_cut_end(int64_t last_record);
   Task<bool> is_whole(const proto::RecordView& copy, int64_t queue_offset);
@@ -132,6 +154,13 @@ class TransactionService {
   void note_progress();
   int64_t first_wait_ns(const proto::RecordView& record) const;
 
+  // what RocketMQ left: transaction_java.cc
+  Task<bool> read_ended(std::vector<Kin>& kin);
+  Task<void> read_some_ended(std::vector<Kin>& kin, size_t& next, bool& good);
+  Task<void> settle_java_copies();
+  // The place that rmqd knows of a half message of which this is an older copy; nothing: none.
+  std::optional<int64_t> origin_of_copies(const proto::RecordView& older) const;
+
   // ending: end_transaction.cc
   Task<EndOutcome> end_half(int64_t offset, const proto::RecordView& record, bool commit);
   Task<EndOutcome> put_back(const proto::RecordView& record);
@@ -142,12 +171,13 @@ class TransactionService {
   Task<bool> take_due(DueBatch& to_ask, DueBatch& given_up);
   Task<void> rewrite(std::vector<Due> due, bool and_ask);
   Task<void> handle_uncopied(Due due, const proto::RecordView& record, bool and_ask);
-  Task<void> rescue();
+  Task<bool> rescue();
   Task<void> give_up(std::vector<Due> due, const char* reason);
   void gave_up(const Due& due, const proto::RecordView& record, const char* reason);
   void ask(std::string_view group, const proto::RecordView& record, std::string_view properties,
            int64_t queue_offset, int64_t physical, int64_t store_timestamp_ms);
   bool has_producer(const Groups::value_type& group) const;
+  bool unpark();
   void schedule(Open::iterator it, int64_t due_ns);
   void release(int64_t offset, int64_t again_in_ns);
 
@@ -162,6 +192,8 @@ class TransactionService {
   std::map<int64_t, Half> early_;     // copies that were read before their batch had resolved here
   std::unordered_set<int64_t> done_;  // named by op records, not read yet
   std::vector<int64_t> superseded_;   // found at the start: without an op record of their own
+  std::vector<Kin> java_ends_;        // named by op records of RocketMQ; at the start only
+  std::unordered_map<uint64_t, int64_t> unplaced_;  // identity of open halves to their origin
   std::deque<Op> ops_;
   int64_t next_half_ = 0;  // all below were read
   bool loaded_ = false;

@@ -7,82 +7,10 @@
 #include <set>
 
 #include "base/log.h"
-#include "broker_world.h"
-#include "proto/bodies_client.h"
-#include "proto/codes.h"
-#include "proto/headers_transaction.h"
-#include "proto/properties.h"
+#include "transaction_client.h"
 
 namespace rmq::broker {
 namespace {
-
-namespace names = proto::names;
-constexpr const char* commit = "8";
-constexpr const char* rollback = "12";
-
-std::string half_properties(std::string_view key, std::string_view group = "pg",
-                            std::string_view more_name = {}, std::string_view more_value = {}) {
-  std::string out;
-  proto::append_property(out, "TRAN_MSG", "true");
-  proto::append_property(out, "PGROUP", group);
-  proto::append_property(out, "UNIQ_KEY", key);
-  if (!more_name.empty()) proto::append_property(out, more_name, more_value);
-  return out;
-}
-
-struct HalfPlace {
-  std::string queue_offset, physical;
-};
-HalfPlace place_of(const Answer& sent) {
-  auto id = proto::parse_offset_id(ext(sent, "msgId"));
-  return {ext(sent, "queueOffset"), id ? std::to_string(id->physical_offset) : "-1"};
-}
-
-std::string end_frame(World& w, const HalfPlace& p, std::string_view decision, std::string_view group = "pg",
-                      std::string_view from_check = "false", int32_t flag = 0) {
-  return w.request(RequestCode::END_TRANSACTION,
-                   {{"topic", "T"},
-                    {"producerGroup", group},
-                    {"tranStateTableOffset", p.queue_offset},
-                    {"commitLogOffset", p.physical},
-                    {"commitOrRollback", decision},
-                    {"fromTransactionCheck", from_check},
-                    {"msgId", "K"}},
-                   {}, flag);
-}
-Task<Answer> end(World& w, HalfPlace p, std::string_view decision, std::string_view group = "pg",
-                 std::string_view from_check = "false") {
-  return w.peer->call(end_frame(w, p, decision, group, from_check));
-}
-
-std::string producer_heartbeat(std::string_view group) {
-  return R"({"clientID":"p","producerDataSet":[{"groupName":")" + std::string(group) +
-         R"("}],"consumerDataSet":[]})";
-}
-
-// A question as the producer sees it.
-struct Question {
-  HalfPlace place;
-  std::string unique_key, topic, body;
-  int32_t queue_id = -1, flag = 0;
-  std::string check_times;
-};
-std::optional<Question> question(const Answer& a) {
-  if (!a || a->command.code != static_cast<int32_t>(RequestCode::CHECK_TRANSACTION_STATE) ||
-      a->command.is_response())
-    return std::nullopt;
-  Question q;
-  q.place = {ext(a, "tranStateTableOffset"), ext(a, "commitLogOffset")};
-  q.unique_key = ext(a, "transactionId");
-  q.flag = a->command.flag;
-  auto record = proto::parse_record(a->frame.body(), proto::CrcCheck::verify);
-  if (!record) return std::nullopt;
-  q.topic = record->topic;
-  q.body = as_text(record->body);
-  q.queue_id = record->queue_id;
-  q.check_times = record->property("TRANSACTION_CHECK_TIMES").value_or("");
-  return q;
-}
 
 BrokerConfig quick_config() {
   BrokerConfig c = test_config();
@@ -226,6 +154,28 @@ Task<void> delayed_commit(World& w) {
 }
 TEST(BrokerTransaction, ADelayBeginsWithTheCommit) {
   simulate({delayed_commit});
+}
+
+// A delay that was taken with the half message: what the limits are at the commit does not matter.
+Task<void> commit_with_other_limits(World& w) {
+  auto far = co_await w.send("T", "far", half_properties("K1", "pg", "TIMER_DELAY_SEC", "20"));
+  auto off = co_await w.send("T", "off", half_properties("K2", "pg", "TIMER_DELAY_SEC", "10"));
+  w.config.timerMaxDelaySec = 5;
+  auto a = co_await end(w, place_of(far), commit);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  w.config.timerWheelEnable = false;
+  a = co_await end(w, place_of(off), commit);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await sleep_for(15 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 0) << "it waits";
+  w.config.timerWheelEnable = true;
+  co_await sleep_for(2 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+  co_await sleep_for(4 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("T", 0), 2);
+}
+TEST(BrokerTransaction, ACommitHasTheDelayThatWasTaken) {
+  simulate({commit_with_other_limits});
 }
 
 // ---- questions ---------------------------------------------------------------------------------------
@@ -410,23 +360,6 @@ Task<void> old_long_half(World& w) {
 }
 TEST(BrokerTransaction, WhatCannotMoveToANewerFileIsSetAside) {
   simulate({old_long_half});
-}
-
-// Half messages in the oldest file of the log move on before retention could take it.
-Task<void> old_halves(World& w) {
-  auto sent = co_await w.send("T", "old", half_properties("K1"));
-  const std::string filler(90'000, 'f');
-  for (int i = 0; i < 45; i++) co_await w.send("F", filler);
-  co_await sleep_for(3 * ns_per_s);
-  EXPECT_EQ(w.broker.transactions.open(), 1u);
-  EXPECT_EQ(w.store->max_offset(names::RMQ_SYS_TRANS_HALF_TOPIC, 0), 2) << "rewritten once";
-  auto a = co_await end(w, place_of(sent), commit);
-  EXPECT_EQ(code_of(a), 0);
-  EXPECT_EQ(remark(a), "");
-  EXPECT_EQ(w.store->max_offset("T", 0), 1);
-}
-TEST(BrokerTransaction, RewrittenOutOfTheOldestFile) {
-  simulate({old_halves});
 }
 
 // Half messages come while others are asked about: each is asked about, and each comes once.
@@ -623,6 +556,54 @@ TEST(BrokerTransaction, ACommitThatACrashCutIsKnown) {
   sim::SimDisk disk(loop, {}, image);
   surviving = &p;
   loop.run(run_worlds(network, disk, quick_config(), {known_as_committed, after_crash}));
+}
+
+// The same when the end named an older copy than the one that is open, and when the message is delayed.
+Task<void> put_without_op(World& w, const HalfPlace& p) {
+  auto extent = co_await w.store->record_at(std::stoll(p.physical));
+  if (!extent) co_return ADD_FAILURE() << "no half message";
+  auto half = proto::parse_record(extent->bytes());
+  std::string properties = committed_properties(*half);
+  store::MessageIn m;
+  m.topic = "T";
+  m.body = half->body;
+  m.sys_flag = proto::sys_flag::transaction_commit;
+  m.prepared_transaction_offset = half->physical_offset;
+  m.store_host = m.born_host = w.broker.store_host;
+  Broker::Placed placed;
+  w.broker.place_delayed(m, properties, 0, placed);
+  auto put = co_await w.store->put(m);
+  EXPECT_EQ(put.status, store::PutMessageStatus::PUT_OK);
+}
+Task<void> commit_older_copy(World& w, sim::SimDisk& disk) {
+  auto sent = co_await w.send("T", "x", half_properties("K0"));
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  a = co_await w.peer->next(10);
+  EXPECT_TRUE(question(a));
+  co_await put_without_op(w, place_of(sent));
+  disk.crash_now();
+}
+Task<void> commit_delayed(World& w, sim::SimDisk& disk) {
+  auto sent = co_await w.send("T", "x", half_properties("K0", "pg", "TIMER_DELAY_SEC", "5"));
+  co_await put_without_op(w, place_of(sent));
+  disk.crash_now();
+}
+Task<void> not_asked_again(World& w) {
+  auto a = co_await w.call(RequestCode::HEART_BEAT, {}, producer_heartbeat("pg"));
+  a = co_await w.peer->next(10);
+  EXPECT_EQ(a, nullptr) << "a question";
+  EXPECT_EQ(w.broker.transactions.open(), 0u);
+  EXPECT_EQ(w.store->max_offset("T", 0), 1);
+}
+TEST(BrokerTransaction, ACutCommitIsKnownWhateverItNamed) {
+  for (auto work : {commit_older_copy, commit_delayed}) {
+    sim::DiskImage image;
+    crash_run<>(1, 0, fate_of(1, 1), image, patient_config(), work);
+    sim::SimLoop loop(2);
+    sim::SimNetwork network(loop);
+    sim::SimDisk disk(loop, {}, image);
+    loop.run(run_worlds(network, disk, patient_config(), {not_asked_again, not_asked_again}));
+  }
 }
 
 // ---- crashes while a message is put back ---------------------------------------------------------------
