@@ -40,10 +40,14 @@ class Broker:
                            'the broker (log: %s/broker.log)' % self.dir, self.process)
         return time.monotonic() - began
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.procs.stop(self.process)
+    def end(self, how):
+        """how: 'stop' in order, or 'kill'. Seconds until it is gone."""
+        began = time.monotonic()
+        if how == 'kill':
+            self.process.kill()
+            self.process.wait()
+        self.procs.stop(self.process, 120)
+        return time.monotonic() - began
 
     def close(self):
         self.procs.close()
@@ -76,6 +80,10 @@ class Broker:
     def rate(self, topic, *args):
         return round(self.load(topic, *args)['messagesPerSecond'])
 
+    def best_rate(self, topic, seconds):
+        """Of two: other work of the machine makes a rate lower, never higher."""
+        return max(self.rate(topic, '-d', '%ds' % seconds) for _ in range(2))
+
 
 def rmqctl():
     path = os.environ.get('RMQCTL') or str(root / 'build/src/ctl/rmqctl')
@@ -85,10 +93,11 @@ def rmqctl():
 
 
 class Figures:
-    """Of one broker, told as they are found; with goals for rmqd alone."""
+    """Of one broker, told as they are found, with the seconds since it was begun; with goals for rmqd."""
 
     def __init__(self, target):
         self.target, self.all, self.missed = target, {}, []
+        self.began = time.monotonic()
 
     def note(self, name, value, goal=None, reached=None):
         self.all[name] = value
@@ -97,7 +106,13 @@ class Figures:
             outcome = '  (goal %s: %s)' % (goal, 'reached' if reached else 'MISSED')
             if not reached:
                 self.missed.append(name)
-        print('%-10s %s: %s%s' % (self.target, name, value, outcome), flush=True)
+        print('%-10s %4d s  %s: %s%s' % (self.target, time.monotonic() - self.began, name, value, outcome),
+              flush=True)
+
+    def compare(self, name, rate, idle):
+        """A send rate beside that of the same broker when it had nothing else."""
+        self.note('send rate ' + name, rate)
+        self.note('of the idle one, ' + name, round(rate / idle, 2), '0.8', rate >= 0.8 * idle)
 
 
 def run(measure, parser):
