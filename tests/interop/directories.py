@@ -10,6 +10,7 @@ import subprocess
 import time
 import zlib
 
+import halves
 import pops as pop
 import remoting as r
 from harness import ROOT, Unusable, command, free_ports, registered, wait_until
@@ -361,69 +362,90 @@ def timers(d):
 
 def transactions(d):
     """Half messages that one broker took are ended at the other, each once, both ways; what has ended has."""
-    places, keys = {}, {}               # of the first copy; a slow reference makes others, for its checks
-
-    def half(body):
-        keys[body] = unique('tran', len(places))
-        header, _ = d.client.call(r.SEND, r.send_fields('Tran', 0, r.properties(
-            TRAN_MSG='true', PGROUP='p', UNIQ_KEY=keys[body])), body.encode())
-        answer = header['extFields']
-        places[body] = answer['queueOffset'], int(answer['msgId'][16:], 16)
-
-    def end(body, decision):
-        queue_offset, physical = places[body]
-        d.client.call(r.END_TRANSACTION, dict(
-            topic='Tran', producerGroup='p', tranStateTableOffset=queue_offset, commitLogOffset=physical,
-            commitOrRollback=decision, fromTransactionCheck='true', msgId='m'))
-
-    def visible(*want):
-        wait_until(lambda: len(r.pull_all(d.client, 'Tran', 0)) >= len(want), 10, 'what was committed')
-        got = [record_facts(x)[0] for x in r.pull_all(d.client, 'Tran', 0).values()]
-        expect(sorted(got) == sorted(want), 'visible: %s, not %s' % (got, want))
-
-    def open_ones(*want):
-        done = subprocess.run([rmqctl(), '-n', d.namesrv, 'transaction', 'list', '--json'],
-                              capture_output=True, text=True)
-        got = [x['msgId'] for x in json.loads(done.stdout)]
-        expect(got == [keys[b] for b in want], 'open: %s of %s, not %s' % (done.stdout, keys, want))
-
+    d.options = halves.UNCHECKED
+    t = halves.Halves(d, rmqctl(), expect)
     d.start('rmqd')
-    d.client.call(r.UPDATE_TOPIC, dict(topic='Tran', defaultTopic='TBW102', readQueueNums=1, writeQueueNums=1,
-                                       perm=6, topicFilterType='SINGLE_TAG', topicSysFlag=0, order='false'))
-    for body in ('a', 'b', 'c', 'd', 'e'):
-        half(body)
-    end('a', r.COMMIT)
-    end('b', r.ROLLBACK)
-    visible('a')
-    open_ones('c', 'd', 'e')
+    t.make_topic()
+    t.send('a', 'b', 'c', 'd', 'e')
+    t.end('a', r.COMMIT)
+    t.end('b', r.ROLLBACK)
+    t.expect_visible('a')
+    t.expect_open('c', 'd', 'e')
     d.end('stop')
     check_store(d.store)
     yield 'rmqd_stops'
 
     d.start('reference')
-    open_ones('c', 'd', 'e')
-    end('c', r.COMMIT)
-    end('d', r.ROLLBACK)
-    half('f')
-    half('g')
-    end('f', r.COMMIT)
-    visible('a', 'c', 'f')
+    t.expect_open('c', 'd', 'e')
+    t.end('c', r.COMMIT)
+    t.end('d', r.ROLLBACK)
+    t.send('f', 'g')
+    t.end('f', r.COMMIT)
+    t.expect_visible('a', 'c', 'f')
     time.sleep(5)                       # it notes ends up to 3 s late
     d.end('stop')
     check_store(d.store)
     yield 'rocketmq_ends_them'
 
     d.start('rmqd')
-    open_ones('e', 'g')
+    t.expect_open('e', 'g')
     for body in 'abcdf':                # again: nothing comes of it
-        end(body, r.COMMIT)
-    end('e', r.COMMIT)
-    end('g', r.ROLLBACK)
-    visible('a', 'c', 'e', 'f')
-    open_ones()
+        t.end(body, r.COMMIT)
+    t.end('e', r.COMMIT)
+    t.end('g', r.ROLLBACK)
+    t.expect_visible('a', 'c', 'e', 'f')
+    t.expect_open()
     d.end('stop')
     check_store(d.store)
     yield 'and_back'
+
+
+def checked_transactions(d, end):
+    """RocketMQ has copied half messages for its checks. An end that names the first copy ends each at rmqd,
+    once; what RocketMQ has ended is not asked about; and the other way round."""
+    d.options = halves.CHECKED
+    t = halves.Halves(d, rmqctl(), expect)
+    d.start('rmqd')
+    t.make_topic()
+    t.send('ours', 'ours later')        # RocketMQ copies these, too
+    d.end('stop')
+    d.start('reference')
+    t.send('commit', 'rollback', 'late', 'later')
+    t.wait_for_copies()
+    t.end('late', r.COMMIT)             # RocketMQ asks about its copy all the same
+    t.expect_visible('late')
+    time.sleep(5)
+    d.end(end)
+    check_store(d.store)
+    yield 'rocketmq_copies_them'
+
+    d.start('rmqd')
+    t.expect_open('commit', 'rollback', 'later', 'ours', 'ours later')
+    for body in ('commit', 'ours'):
+        t.end(body, r.COMMIT)
+    t.end('rollback', r.ROLLBACK)
+    for body in ('late', 'commit', 'rollback', 'ours'):     # again
+        t.end(body, r.COMMIT)
+    t.expect_visible('commit', 'late', 'ours')
+    t.expect_open('later', 'ours later')
+    d.end('kill')
+    check_store(d.store)
+    d.start('rmqd')
+    t.expect_open('later', 'ours later')
+    for body in ('later', 'ours later'):
+        t.end(body, r.COMMIT)
+    t.expect_visible('commit', 'late', 'later', 'ours', 'ours later')
+    t.expect_open()
+    d.end('stop')
+    check_store(d.store)
+    yield 'rmqd_ends_each_once'
+
+    d.start('reference')
+    before = t.stored()
+    time.sleep(5)
+    expect(t.stored() == before, 'RocketMQ makes copies of what has ended')
+    d.end('stop')
+    yield 'rocketmq_has_none_open'
 
 
 INVISIBLE_MS = 60000
@@ -753,6 +775,8 @@ def directories(place):
         yield from scenario(place, '%s_crc' % version, lambda d: round_trip(d, writer, 'kill'), crc=True)
     yield from scenario(place, 'timers', timers)
     yield from scenario(place, 'transactions', transactions)
+    for end in ('stop', 'kill'):
+        yield from scenario(place, 'checked_transactions_' + end, lambda d: checked_transactions(d, end))
     for end in ('stop', 'kill'):
         yield from scenario(place, 'pops_' + end, lambda d: pops(d, end))
     yield from scenario(place, 'light_queues', light_queues)
