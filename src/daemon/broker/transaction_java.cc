@@ -1,16 +1,15 @@
 // Half messages as RocketMQ leaves them. For a check it writes a half message anew, at the end of the half
 // topic, and moves its offset on, behind the old one: no op record names that, and nothing in the new one
-// says where the first lies. (Only while a producer's immunity time lasts it does:
+// says where the first lies. (Only while a producer's immunity time lasts it does, by
 // TRAN_PREPARED_QUEUE_OFFSET.) So
 //
 // - an end that comes late names the first copy. RocketMQ commits it then, writes an op record for that
-// place,
-//   and asks about the copy all the same: the message is committed a second time. Here such an end is that of
-//   the newest copy, and what RocketMQ's op records say of one copy is said of all;
+//   place, and asks about the copy all the same: the message is committed a second time. Here such an end is
+//   that of the newest copy, and what RocketMQ's op records say of one copy is said of all;
 // - after a kill RocketMQ's offset may be one of before the check. It asks about both then; here only the
 //   newest copy is open.
 //
-// Copies are known by what RocketMQ takes over unchanged. Its op records have a UNIQ_KEY, ours have none.
+// Copies are known by what RocketMQ takes over unchanged. Its op records have the property WAIT, ours not.
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -30,6 +29,8 @@ namespace prop = proto::prop;
 namespace {
 constexpr size_t readers = 16;  // reads of records at a time
 constexpr int64_t after_failure_ns = 1 * ns_per_s;
+constexpr int64_t clocks_differ_ms = 60'000;  // the producer's and the broker's
+constexpr size_t ended_max = 200'000;         // op records older than these are not read
 }  // namespace
 
 // 0: it has no unique key.
@@ -74,6 +75,29 @@ Task<void> TransactionService::read_some_ended(std::vector<Kin>& kin, size_t& ne
   }
 }
 
+// RocketMQ's offset in the op topic is behind what names copies that it has passed: of those that are open it
+// may have ended older copies since they were sent.
+Task<void> TransactionService::read_older_ops() {
+  constexpr std::string_view topic = names::RMQ_SYS_TRANS_OP_HALF_TOPIC;
+  int64_t sent_ms = INT64_MAX;
+  for (const auto& [offset, h] : open_)
+    if (h.by_java) sent_ms = std::min(sent_ms, h.stored_ms - clocks_differ_ms);
+  if (sent_ms == INT64_MAX) co_return;
+  int64_t at = co_await broker_.store.search_offset(topic, 0, sent_ms, store::MessageStore::Boundary::LOWER);
+  while (!stopping_ && at < first_op_ && java_ends_.size() < ended_max) {
+    std::vector<DueMessage> ops;
+    at = std::max(at, broker_.store.min_offset(topic, 0));
+    auto end = co_await read_some(topic, at, ops);
+    if (!end) {
+      co_await half_arrived_.wait_for(after_failure_ns);
+      continue;
+    }
+    for (const DueMessage& op : ops)
+      if (!op.extent.bytes().empty() && op.offset < first_op_) read_op(op.record);
+    at = *end;
+  }
+}
+
 // The half messages that RocketMQ's op records name. False: some cannot be read.
 Task<bool> TransactionService::read_ended(std::vector<Kin>& kin) {
   size_t next = 0;
@@ -88,6 +112,7 @@ Task<bool> TransactionService::read_ended(std::vector<Kin>& kin) {
 // copies were made, has ended. Before anybody is asked. Two messages that a producer sent with one unique key
 // are two: their times differ.
 Task<void> TransactionService::settle_java_copies() {
+  co_await read_older_ops();
   std::vector<Kin> kin = std::exchange(java_ends_, {});
   if (open_.empty() || (kin.empty() && unplaced_.empty())) co_return;
   while (!stopping_) {

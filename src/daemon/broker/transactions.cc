@@ -111,10 +111,9 @@ Task<void> TransactionService::follow_half_topic() {
 }
 
 // What lies in one of the two queues from there on, as much as one read of records should bring; how far it
-// goes comes out. Not among it is what `known` says, and of what is lost there is no record.
-template <class Known>
+// goes comes out. Not among it are half messages that are done, and of what is lost there is no record.
 Task<Result<int64_t>> TransactionService::read_some(std::string_view topic, int64_t from,
-                                                    std::vector<DueMessage>& into, Known known) {
+                                                    std::vector<DueMessage>& into) {
   const int64_t count = std::clamp<int64_t>(broker_.store.max_offset(topic, 0) - from, 1, units_at_once);
   std::vector<store::QueueUnit> units(static_cast<size_t>(count));
   CO_TRY_VAR(n, co_await broker_.store.queue_units(topic, 0, from, units));
@@ -122,7 +121,8 @@ Task<Result<int64_t>> TransactionService::read_some(std::string_view topic, int6
   int64_t at = from;
   size_t bytes = 0;
   for (size_t i = 0; i < n && bytes < read_bytes_max; i++, at++) {
-    if (store::is_blank(units[i]) || known(at)) continue;
+    const bool known = topic == names::RMQ_SYS_TRANS_HALF_TOPIC && done_.contains(at);
+    if (store::is_blank(units[i]) || known) continue;
     bytes += static_cast<size_t>(units[i].bytes);
     into.push_back({at, units[i], {}, {}, {}});
   }
@@ -133,17 +133,17 @@ Task<Result<int64_t>> TransactionService::read_some(std::string_view topic, int6
 Task<void> TransactionService::read_ops() {
   constexpr std::string_view topic = names::RMQ_SYS_TRANS_OP_HALF_TOPIC;
   int64_t at = broker_.offsets.query(names::CID_RMQ_SYS_TRANS, topic, 0).value_or(0);
-  at = std::max(at, broker_.store.min_offset(topic, 0));
+  first_op_ = at = std::max(at, broker_.store.min_offset(topic, 0));
   while (!stopping_ && at < broker_.store.max_offset(topic, 0)) {
     std::vector<DueMessage> ops;
-    auto end = co_await read_some(topic, at, ops, [](int64_t) { return false; });
+    auto end = co_await read_some(topic, at, ops);
     if (!end) {
       at = std::max(at, broker_.store.min_offset(topic, 0));
       co_await half_arrived_.wait_for(after_failure_ns);
       continue;
     }
     for (const DueMessage& op : ops)
-      if (!op.extent.bytes().empty()) read_op(op.record, op.offset);
+      if (!op.extent.bytes().empty()) take_op(op.record, op.offset);
     at = *end;
   }
 }
@@ -163,17 +163,26 @@ Task<void> TransactionService::read_resumes() {
 }
 
 // The body of an op record: queue offsets in the half topic, each followed by a comma.
-void TransactionService::read_op(const proto::RecordView& record, int64_t queue_offset) {
-  // Only RocketMQ gives them a unique key.
-  const bool by_java = record.property(prop::UNIQ_KEY).has_value();
+std::vector<int64_t> TransactionService::read_op(const proto::RecordView& record) {
+  std::vector<int64_t> out;
+  // Only RocketMQ's have it.
+  const bool by_java = record.property(prop::WAIT).has_value();
   std::string_view body = as_text(record.body);
-  int64_t last = -1;
   while (!body.empty()) {
     std::string_view one = body.substr(0, body.find(','));
     body.remove_prefix(std::min(body.size(), one.size() + 1));
-    int64_t half = number_of(one, -1);
+    const int64_t half = number_of(one, -1);
+    if (half < 0) continue;
+    out.push_back(half);
+    if (by_java) java_ends_.push_back({0, half, false, false});
+  }
+  return out;
+}
+
+void TransactionService::take_op(const proto::RecordView& record, int64_t queue_offset) {
+  int64_t last = -1;
+  for (int64_t half : read_op(record)) {
     if (half >= next_half_) done_.insert(half);
-    if (by_java && half >= 0) java_ends_.push_back({0, half, false, false});
     last = std::max(last, half);
   }
   ops_.push_back({queue_offset, last});
@@ -182,8 +191,7 @@ void TransactionService::read_op(const proto::RecordView& record, int64_t queue_
 // Those that come next, as far as there are any. False: try again.
 Task<bool> TransactionService::read_halves() {
   std::vector<DueMessage> halves;
-  auto end = co_await read_some(names::RMQ_SYS_TRANS_HALF_TOPIC, next_half_, halves,
-                                [this](int64_t at) { return done_.contains(at); });
+  auto end = co_await read_some(names::RMQ_SYS_TRANS_HALF_TOPIC, next_half_, halves);
   if (!end) co_return false;
   for (const DueMessage& h : halves) {
     if (h.extent.bytes().empty()) continue;
@@ -223,6 +231,7 @@ void TransactionService::add(const proto::RecordView& record, int64_t queue_offs
   h.due_ns = broker_.now_ns() + first_wait_ns(record);
   h.is_copy = record.property(prop::TRANSACTION_CHECK_TIMES) || h.origin != queue_offset;
   h.unplaced = h.is_copy && h.stored_ms == record.born_timestamp_ms;
+  h.by_java = h.is_copy && !record.property(prop::TRANSACTION_COPY_CRC);
   if (h.unplaced || !loaded_) h.identity = half_identity(record);
   if (auto older = current(h.origin, h.origin); h.origin != queue_offset && older != open_.end()) {
     if (older->second.copying) early_.emplace(queue_offset, h);  // rewrite() opens it in a moment

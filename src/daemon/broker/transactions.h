@@ -107,6 +107,7 @@ class TransactionService {
     bool copying = false;   // and has a new copy
     bool is_copy = false;
     bool unplaced = false;  // and its first copy may lie elsewhere than `origin` says
+    bool by_java = false;   // and RocketMQ made it of what it had taken
     Groups::value_type* group = nullptr;
     Topics::value_type* topic = nullptr;  // that it is for
   };
@@ -135,10 +136,9 @@ class TransactionService {
   Task<void> follow_half_topic();
   Task<void> read_ops();
   Task<void> read_resumes();
-  template <class Known>
-  Task<Result<int64_t>> read_some(std::string_view topic, int64_t from, std::vector<DueMessage>& into,
-                                  Known known);
-  void read_op(const proto::RecordView& record, int64_t queue_offset);
+  Task<Result<int64_t>> read_some(std::string_view topic, int64_t from, std::vector<DueMessage>& into);
+  std::vector<int64_t> read_op(const proto::RecordView& record);
+  void take_op(const proto::RecordView& record, int64_t queue_offset);
   Task<bool> read_halves();
   Task<void> finish_last_batch();
   Task<void> find_cut_end(int64_t last_record);
@@ -155,6 +155,7 @@ class TransactionService {
   int64_t first_wait_ns(const proto::RecordView& record) const;
 
   // what RocketMQ left: transaction_java.cc
+  Task<void> read_older_ops();
   Task<bool> read_ended(std::vector<Kin>& kin);
   Task<void> read_some_ended(std::vector<Kin>& kin, size_t& next, bool& good);
   Task<void> settle_java_copies();
@@ -195,6 +196,7 @@ class TransactionService {
   std::vector<Kin> java_ends_;        // named by op records of RocketMQ; at the start only
   std::unordered_map<uint64_t, int64_t> unplaced_;  // identity of open halves to their origin
   std::deque<Op> ops_;
+  int64_t first_op_ = 0;   // queue offset; older ones are only of interest for what RocketMQ left
   int64_t next_half_ = 0;  // all below were read
   bool loaded_ = false;
   bool stopping_ = false;
