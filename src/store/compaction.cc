@@ -237,8 +237,10 @@ Task<Result<void>> Compaction::remove_tree(std::string dir) {
   co_return gone;
 }
 
+// The queue files first: a crash leaves log files without them, of which a start makes others, should its
+// list of topics still have this one. Queue files without their log file would be a loss.
 Task<Result<void>> Compaction::remove_files_of(std::string topic) {
-  for (const std::string& dir : {log_dir_of(topic), queue_dir_of(topic)}) {
+  for (const std::string& dir : {queue_dir_of(topic), log_dir_of(topic)}) {
     auto there = co_await disk_.list(dir);
     if (!there && there.error().code == Errc::not_found) continue;
     CO_TRY(co_await remove_tree(dir));
@@ -252,31 +254,43 @@ Task<Result<void>> Compaction::remove_files_of(std::string topic) {
   co_return Result<void>();
 }
 
+Task<void> Compaction::begin_change(std::string topic) {
+  while (changing_.contains(topic)) co_await changed_.wait();
+  changing_.insert(std::move(topic));
+}
+
+void Compaction::end_change(const std::string& topic) {
+  changing_.erase(topic);
+  changed_.notify();
+}
+
 Task<Result<void>> Compaction::add_topic(std::string topic) {
-  while (deleting_.contains(topic)) co_await deleted_.wait();
-  if (has(topic)) co_return Result<void>();
-  CO_TRY(co_await remove_files_of(topic));
-  if (topics_.empty()) needed_from_ = owner_.confirmed_offset();
-  topics_[std::move(topic)];
-  co_return Result<void>();
+  co_await begin_change(topic);
+  Result<void> r;
+  if (!has(topic)) {
+    r = co_await remove_files_of(topic);
+    if (r && topics_.empty()) needed_from_ = owner_.confirmed_offset();
+    if (r) topics_[topic];
+  }
+  end_change(topic);
+  co_return r;
 }
 
 Task<Result<void>> Compaction::delete_topic(std::string topic) {
+  co_await begin_change(topic);
   Queues queues;
   if (auto found = topics_.find(topic); found != topics_.end()) {
     queues = std::move(found->second);
     topics_.erase(found);
     if (topics_.empty()) needed_from_ = UINT64_MAX;
   }
-  deleting_.insert(topic);
   for (const auto& [id, q] : queues) q->deleted = true;
   for (const auto& [id, q] : queues) {
     co_await q->copying.acquire();
     co_await q->compacting.acquire();
   }
   auto r = co_await remove_files_of(topic);
-  deleting_.erase(topic);
-  deleted_.notify();
+  end_change(topic);
   co_return r;
 }
 
@@ -327,22 +341,41 @@ Task<void> Compaction::finish(bool copy) {
   for (const CompactedQueuePtr& q : all()) q->files.clear();
 }
 
-// Whether all that was confirmed before is copied now.
+// Whether all that was confirmed before is copied now. What finds no room waits in the CommitLog, and only
+// that: else a full disk could not lose the files of the log whose room a copy needs.
 Task<bool> Compaction::copy_all() {
   const uint64_t to = owner_.confirmed_offset();
   for (const auto& [topic, known] : topics_)
     for (int32_t id : table_.ids(topic)) make_queue(topic, id);
-  bool all_copied = true;
+  uint64_t copied_to = to;
   for (const CompactedQueuePtr& q : all()) {
     auto r = co_await copy(q);
     if (r) continue;
-    all_copied = false;
-    if (r.error().code == Errc::no_space) continue;  // it waits in the CommitLog
-    owner_.compaction_failed(r.error());
-    co_return false;
+    if (r.error().code != Errc::no_space) {
+      owner_.compaction_failed(r.error());
+      co_return false;
+    }
+    const uint64_t waits = co_await waits_from(q);
+    copied_to = std::min(copied_to, waits);
   }
-  if (all_copied && needed_from_ != UINT64_MAX) needed_from_ = std::max(needed_from_, to);
-  co_return all_copied;
+  if (needed_from_ != UINT64_MAX) needed_from_ = std::max(needed_from_, copied_to);
+  co_return copied_to == to;
+}
+
+// Where in the log its first message lies that is not copied.
+Task<uint64_t> Compaction::waits_from(CompactedQueuePtr q) {
+  QueueRef from(table_.find(q->topic, q->id));
+  if (!from || q->deleted) co_return UINT64_MAX;
+  UnitCursor units(queues_, *from);
+  for (int64_t o = std::max(q->copied, from->min_offset); o < from->max_offset; o++) {
+    QueueUnit u;
+    if (!units.get(o, u)) {
+      auto loaded = co_await units.load(o);
+      if (!loaded || !units.get(o, u)) co_return needed_from_;  // not known: as much as before
+    }
+    if (!is_blank(u) && u.bytes > 0) co_return static_cast<uint64_t>(u.physical_offset);
+  }
+  co_return UINT64_MAX;
 }
 
 Task<Result<void>> Compaction::copy(CompactedQueuePtr q) {

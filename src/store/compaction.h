@@ -112,11 +112,15 @@ class Compaction {
   Task<Result<void>> follow(CompactedQueuePtr q);
   Task<Result<void>> remove_tree(std::string dir);
   Task<Result<void>> remove_files_of(std::string topic);
+  // One at a time makes or deletes a topic of that name.
+  Task<void> begin_change(std::string topic);
+  void end_change(const std::string& topic);
 
   Task<void> run_copies();
   Task<void> run_compactions();
   Task<bool> copy_all();
   Task<Result<void>> copy(CompactedQueuePtr q);
+  Task<uint64_t> waits_from(CompactedQueuePtr q);
   Task<Result<void>> copy_some(CompactedQueuePtr q, QueueRef from, int64_t to);
 
   // compaction_pass.cc
@@ -127,9 +131,11 @@ class Compaction {
                                 KeyMap& keys);
   Task<Result<std::vector<CompactedFilePtr>>> write_anew(CompactedQueuePtr q,
                                                          const std::vector<CompactedFilePtr>& files,
-                                                         const KeyMap& keys);
-  Task<Result<void>> replace(CompactedQueuePtr q, std::vector<CompactedFilePtr> old,
+                                                         const KeyMap& keys, uint64_t& removed);
+  Task<Result<void>> announce(CompactedQueuePtr q, CompactionSwap swap);
+  Task<Result<void>> replace(CompactedQueuePtr q, CompactionSwap swap, std::vector<CompactedFilePtr> old,
                              std::vector<CompactedFilePtr> made);
+  Task<void> drop_made(const CompactedQueue& q);
   Task<Result<void>> open_both(CompactedFilePtr f);
   Task<Result<void>> carry_through(const CompactionSwap& s);
   Task<Result<void>> save_positions();
@@ -158,8 +164,8 @@ class Compaction {
   FailureListener* listener_ = nullptr;
   std::map<std::string, Queues, std::less<>> topics_;
   std::map<std::string, int64_t> positions_;  // of compactions, by RocketMQ's names
-  std::set<std::string> deleting_;
-  Event deleted_;
+  std::set<std::string> changing_;            // topics that are being made or deleted
+  Event changed_;
   uint64_t needed_from_ = UINT64_MAX;
   bool has_files_ = false;         // of some topic, when the store was opened
   uint64_t appended_at_rest_ = 0;  // end of the log when a compaction last rested

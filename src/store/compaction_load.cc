@@ -1,7 +1,9 @@
 // What the files of compacted topics hold, found out at a start.
 #include <algorithm>
 
+#include "store/blocks.h"
 #include "store/compaction_files.h"
+#include "store/config_file.h"
 
 namespace rmq::store {
 
@@ -138,6 +140,7 @@ Task<Result<void>> remake_compacted_queue(Disk& disk, CompactedFilePtr f, std::s
     encode_batch_unit(reinterpret_cast<std::byte*>(bytes.data() + bytes.size() - batch_unit_bytes), u);
     f->took(u);
   }
+  CO_TRY(co_await make_parent_dirs(disk, f->queue_path));
   OpenHow how;
   how.write = how.create = how.truncate = true;
   auto made = co_await disk.open(f->queue_path, how);
@@ -146,7 +149,8 @@ Task<Result<void>> remake_compacted_queue(Disk& disk, CompactedFilePtr f, std::s
   const iovec all{bytes.data(), bytes.size()};
   if (!bytes.empty()) CO_TRY(co_await f->queue->write(0, std::span(&all, 1), Durability::none));
   CO_TRY(co_await f->queue->truncate(f->queue_bytes));
-  co_return co_await f->queue->sync();
+  CO_TRY(co_await f->queue->sync());
+  co_return co_await disk.sync_dir(parent_of(f->queue_path));  // its units will say what is whole
 }
 
 }  // namespace rmq::store

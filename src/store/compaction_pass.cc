@@ -98,7 +98,7 @@ Task<Result<void>> Compaction::learn_keys(CompactedQueuePtr q, const std::vector
 
 Task<Result<std::vector<CompactedFilePtr>>> Compaction::write_anew(CompactedQueuePtr q,
                                                                    const std::vector<CompactedFilePtr>& files,
-                                                                   const KeyMap& keys) {
+                                                                   const KeyMap& keys, uint64_t& removed) {
   const CompactedPlace place = place_of(*q, true);
   CO_TRY(co_await remove_tree(place.log_dir));
   CO_TRY(co_await remove_tree(place.queue_dir));
@@ -115,7 +115,7 @@ Task<Result<std::vector<CompactedFilePtr>>> Compaction::write_anew(CompactedQueu
       if (keys.keeps(*v))
         CO_TRY(co_await w.add(record, *v));
       else
-        stats_.compaction_removed_messages++;
+        removed++;
       if (reader.bytes_read() - rested_at < rest_each_bytes) continue;
       co_await rest(began_ns);
       rested_at = reader.bytes_read();
@@ -146,43 +146,64 @@ Task<Result<void>> Compaction::compact(CompactedQueuePtr q) {
   CO_TRY(co_await check_room(full));
   CO_TRY(co_await learn_keys(q, full, keys));
   if (given_up(*q)) co_return Result<void>();
-  auto written = co_await write_anew(q, full, keys);
-  if (!written || given_up(*q)) {
-    const CompactedPlace beside = place_of(*q, true);
-    [[maybe_unused]] auto log_gone = co_await remove_tree(beside.log_dir);  // a start does it else
-    [[maybe_unused]] auto queue_gone = co_await remove_tree(beside.queue_dir);
-    if (!written) co_return std::unexpected(written.error());
-    co_return Result<void>();
+  uint64_t removed = 0;
+  auto written = co_await write_anew(q, full, keys, removed);
+  Result<void> ready;
+  CompactionSwap swap;
+  std::vector<CompactedFilePtr> made;
+  if (written) {
+    made = std::move(*written);
+    swap.topic = q->topic;
+    swap.queue_id = q->id;
+    swap.old_files = names_of(full);
+    swap.new_files = names_of(made);
+    // Fewer messages take no more files; files of another size may.
+    const bool fits =
+        made.empty() || made.back()->base + made.back()->log_bytes <= q->files[full.size()]->base;
+    if (!fits) ready = fail(Errc::limit, "compacted files that are larger than the ones before");
+  } else {
+    ready = std::unexpected(written.error());
   }
-  const std::vector<CompactedFilePtr> made = std::move(*written);
-  // Fewer messages take no more files; files of another size may.
-  const bool fits = made.empty() || made.back()->base + made.back()->log_bytes <= q->files[full.size()]->base;
-  if (!fits) co_return fail(Errc::limit, "compacted files that are larger than the ones before");
-  CO_TRY(co_await replace(q, full, made));
+  if (!ready || given_up(*q)) {
+    co_await drop_made(*q);
+    co_return ready;
+  }
+  CO_TRY(co_await announce(q, swap));
+  CO_TRY(co_await replace(q, swap, full, made));
   positions_[position_name(*q)] = keys.last;
   stats_.compactions++;
+  stats_.compaction_removed_messages += removed;
   co_return co_await save_positions();
 }
 
-// Who reads an old file has it open before its name is another's.
-Task<Result<void>> Compaction::replace(CompactedQueuePtr q, std::vector<CompactedFilePtr> old,
-                                       std::vector<CompactedFilePtr> made) {
-  CompactionSwap swap;
-  swap.topic = q->topic;
-  swap.queue_id = q->id;
-  swap.old_files = names_of(old);
-  swap.new_files = names_of(made);
+// They are of no use, and the disk may be full; what stays a start removes.
+Task<void> Compaction::drop_made(const CompactedQueue& q) {
+  const CompactedPlace beside = place_of(q, true);
+  [[maybe_unused]] auto log_gone = co_await remove_tree(beside.log_dir);
+  [[maybe_unused]] auto queue_gone = co_await remove_tree(beside.queue_dir);
+}
+
+// From here on a start carries it through. A failure leaves no file that says so, or is final.
+Task<Result<void>> Compaction::announce(CompactedQueuePtr q, CompactionSwap swap) {
   const std::string path = options_.root + "/" + std::string(compaction_swap_file);
   std::string text = encode_compaction_swap(swap);
   auto told = co_await write_whole(disk_, path, std::move(text));
   if (told) told = co_await disk_.sync_dir(parent_of(path));
-  if (!told) {
-    // It must not be there when what it names is not any more.
-    auto gone = co_await disk_.remove(path);
-    if (gone || gone.error().code == Errc::not_found) gone = co_await disk_.sync_dir(parent_of(path));
-    if (!gone) owner_.compaction_failed(gone.error());
-    co_return told;
-  }
+  if (told) co_return told;
+  // It must not be there when what it names is not any more.
+  auto gone = co_await disk_.remove(path);
+  if (gone || gone.error().code == Errc::not_found) gone = co_await disk_.sync_dir(parent_of(path));
+  if (gone)
+    co_await drop_made(*q);
+  else
+    owner_.compaction_failed(gone.error());
+  co_return told;
+}
+
+// Who reads an old file has it open before its name is another's.
+Task<Result<void>> Compaction::replace(CompactedQueuePtr q, CompactionSwap swap,
+                                       std::vector<CompactedFilePtr> old,
+                                       std::vector<CompactedFilePtr> made) {
   for (const CompactedFilePtr& f : made) f->keep_open = true;
   std::vector<CompactedFilePtr> files = made;
   files.insert(files.end(), q->files.begin() + static_cast<ptrdiff_t>(old.size()), q->files.end());

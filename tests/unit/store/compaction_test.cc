@@ -25,6 +25,7 @@ Told told;
 
 // What the tests that follow each other on one machine have put: the message of each offset, of queue 0.
 std::vector<std::string> put_so_far;
+size_t answered = 0;  // of them
 
 class Compacted : public Machine {
  public:
@@ -70,6 +71,7 @@ Task<void> put_more(Ctx& c, int count) {
     EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
     EXPECT_EQ(r.queue_offset, static_cast<int64_t>(n));
     put_so_far.push_back(body);
+    answered = put_so_far.size();
     co_await sleep_for(20 * ns_per_ms);
   }
 }
@@ -89,6 +91,9 @@ Task<std::map<int64_t, std::string>> consume(Ctx& c, int64_t from, const Message
       if (!v) break;
       EXPECT_TRUE(seen.empty() || seen.rbegin()->first < v->queue_offset);
       seen[v->queue_offset] = as_text(v->body);
+      const std::string_view key = as_text(v->body).substr(0, as_text(v->body).find(' '));
+      if (v->queue_offset < static_cast<int64_t>(answered))
+        EXPECT_EQ(v->property("KEYS"), key) << v->queue_offset;
       rest = rest.subspan(v->size);
     }
     if (offset >= c.store->max_offset(topic, 0)) break;
@@ -369,6 +374,172 @@ TEST(Compaction, FilesOfADeletedTopicThatACrashLeft) {
   });
 }
 
+Task<void> delete_now(Ctx& c) {
+  co_await c.store->delete_topic(topic);
+}
+Task<void> add_now(Ctx& c) {
+  auto added = co_await c.store->add_compacted_topic(topic);
+  EXPECT_TRUE(added);
+}
+
+// Whoever asks again because the answer takes long; and whoever makes the topic again meanwhile.
+TEST(Compaction, IsDeletedAndMadeBySeveralAtOnce) {
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    Compacted m;
+    m.options.compaction_interval_ms = 3'600'000;
+    m.run(put_only);
+    m.seed = seed;
+    m.run([](Ctx& c) -> Task<void> {
+      co_await open_topic(c);
+      Scope all;
+      all.spawn(delete_now(c));
+      all.spawn(delete_now(c));
+      all.spawn(add_now(c));
+      all.spawn(add_now(c));
+      co_await all.join();
+      EXPECT_EQ(told.failed, "");
+      EXPECT_TRUE(c.store->is_compacted(topic));
+      put_so_far.clear();
+      co_await put_more(c, 30);
+      co_await sleep_for(10 * ns_per_s);
+      const size_t seen = co_await check_all(c);
+      EXPECT_EQ(seen, 30u);
+    });
+    m.run([](Ctx& c) -> Task<void> {
+      co_await open_topic(c);
+      const size_t seen = co_await check_all(c);
+      EXPECT_EQ(seen, 30u);
+    });
+  }
+}
+
+// ---- a disk without room, or with errors ---------------------------------------------------------------
+
+constexpr uint64_t always = UINT64_MAX / 2;
+
+std::string failed_before_the_end;  // a kill makes calls fail, too
+
+Task<void> put_and_wait(Ctx& c) {
+  co_await open_topic(c);
+  co_await put_more(c, 150);
+  co_await sleep_for(30 * ns_per_s);
+  failed_before_the_end = told.failed;
+}
+
+size_t files_beside(const Compacted& m) {
+  size_t n = 0;
+  for (const std::string& f : m.files("compaction/")) n += f.find("compacting") == std::string::npos ? 0 : 1;
+  return n;
+}
+
+// What cannot take its place must not fill the disk; and nothing of it counts as done.
+TEST(Compaction, FilesThatFindNoWayToTheirPlaceAreRemoved) {
+  Compacted m;
+  m.options.compaction_interval_ms = 20'000;
+  m.plan.faults.push_back({.kind = sim::FaultKind::no_space,
+                           .op = sim::OpKind::write,
+                           .path_part = "rmqd.swap",
+                           .times = always});
+  m.run(put_and_wait, End::kill);
+  EXPECT_NE(told.refused, "");
+  EXPECT_EQ(failed_before_the_end, "");
+  EXPECT_EQ(files_beside(m), 0u);
+  EXPECT_EQ(m.stats.compactions, 0u);
+  EXPECT_EQ(m.stats.compaction_removed_messages, 0u);
+  m.plan.faults.clear();
+  m.run([](Ctx& c) -> Task<void> {
+    co_await open_topic(c);
+    co_await sleep_for(30 * ns_per_s);
+    const size_t left = co_await check_all(c);
+    EXPECT_LT(left, 20u + keys);
+  });
+  EXPECT_EQ(m.stats.compactions, 1u);
+  EXPECT_GT(m.stats.compaction_removed_messages, 100u);
+}
+
+TEST(Compaction, FilesThatAreLargerThanThoseBeforeAreRemoved) {
+  Compacted m;
+  m.options.compaction_interval_ms = 3'600'000;
+  m.run(put_only);
+  m.options.compaction_interval_ms = 20'000;
+  m.options.compaction_log_file_bytes = 100'000;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        co_await open_topic(c);
+        co_await sleep_for(30 * ns_per_s);
+        const size_t left = co_await check_all(c);
+        EXPECT_EQ(left, 150u);
+      },
+      End::kill);
+  EXPECT_NE(told.refused.find("larger"), std::string::npos) << told.refused;
+  EXPECT_EQ(files_beside(m), 0u);
+}
+
+// What is to be replaced is written, nobody knows whether it is safe, and it cannot be taken back.
+TEST(Compaction, ASwapThatCannotBeTakenBackIsCarriedThrough) {
+  Compacted m;
+  m.options.compaction_interval_ms = 20'000;
+  for (const sim::OpKind op : {sim::OpKind::sync, sim::OpKind::remove})
+    m.plan.faults.push_back(
+        {.kind = sim::FaultKind::io_error, .op = op, .path_part = "rmqd.swap", .times = always});
+  m.run(put_and_wait, End::kill);
+  EXPECT_NE(failed_before_the_end, "");
+  m.plan.faults.clear();
+  m.run([](Ctx& c) -> Task<void> {
+    co_await open_topic(c);
+    const size_t left = co_await check_all(c);
+    EXPECT_GE(left, static_cast<size_t>(keys));
+  });
+  EXPECT_EQ(told.failed, "");
+}
+
+// On a full disk nothing can be copied. The log loses its old files all the same, or the disk stayed full
+// for ever; but not those with messages that are not copied.
+TEST(Compaction, AFullDiskLosesOldFilesOfTheLogAndNoKey) {
+  Compacted m;
+  m.options.retention.delete_hours = 0xffffff;
+  m.options.retention.file_reserved_ms = hour_ms;
+  m.options.checkpoint_interval_ms = 30'000;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        co_await open_topic(c);
+        co_await put_more(c, 20);
+        co_await sleep_for(40 * ns_per_s);
+        for (int i = 0; i < 40; i++) {
+          auto r = co_await c.put("other", 0, std::string(3000, 'o'));
+          EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
+        }
+        co_await put_more(c, 15);
+        for (int i = 0; i < 40; i++) {
+          auto r = co_await c.put("other", 0, std::string(3000, 'o'));
+          EXPECT_EQ(r.status, PutMessageStatus::PUT_OK);
+        }
+      },
+      End::kill);
+  EXPECT_EQ(m.stats.compaction_copied_messages, 20u);
+  m.plan.faults.push_back({.kind = sim::FaultKind::no_space,
+                           .op = sim::OpKind::write,
+                           .path_part = "compaction/",
+                           .times = always});
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        co_await open_topic(c);
+        co_await sleep_for(2 * hour_ms * ns_per_ms);
+        EXPECT_GT(c.store->min_physical_offset(), 50'000);
+        EXPECT_LT(c.store->min_physical_offset(), 200'000);
+        co_await check_all(c);
+        EXPECT_EQ(told.failed, "");
+      },
+      End::kill);
+  m.plan.faults.clear();
+  m.run([](Ctx& c) -> Task<void> {
+    co_await open_topic(c);
+    co_await sleep_for(2 * hour_ms * ns_per_ms);
+    EXPECT_GT(c.store->min_physical_offset(), 200'000);
+    co_await check_all(c);
+  });
+}
+
 // ---- what is on disk -----------------------------------------------------------------------------------
 
 TEST(Compaction, UnitsByteForByte) {
@@ -467,8 +638,6 @@ TEST(Compaction, StoreCheckLooksAtIt) {
 
 // ---- a crash at every point ----------------------------------------------------------------------------
 
-size_t answered = 0;
-
 Task<void> short_work(Ctx& c) {
   c.store->set_failure_listener(&told);
   std::vector<std::string> topics{topic};  // named: GCC 12
@@ -504,17 +673,17 @@ Task<void> judge(Ctx& c) {
   co_await check_all(c);
 }
 
-uint64_t points_of(Compacted& m, uint64_t crash_at, const CrashFate& fate) {
+uint64_t points_of(Compacted& m, uint64_t crash_at, const CrashFate& fate, Body body = short_work) {
   SimLoop loop(m.seed);
   SimDisk disk(loop, {.crash_at = crash_at}, m.image);
   Ctx c{loop, disk, nullptr, {}};
-  loop.run([](Compacted& machine, Ctx& ctx) -> Task<void> {
+  loop.run([](Compacted& machine, Ctx& ctx, Body work) -> Task<void> {
     auto opened = co_await MessageStore::open(ctx.disk, machine.options, nullptr);
     if (!opened) co_return;
     ctx.store = opened->get();
-    co_await short_work(ctx);
+    co_await work(ctx);
     co_await ctx.store->shutdown();
-  }(m, c));
+  }(m, c, body));
   EXPECT_TRUE(disk.violations().empty()) << disk.violations().front();
   const uint64_t points = disk.points();
   if (!disk.crashed()) disk.crash_now();
@@ -539,6 +708,62 @@ TEST(Compaction, ACrashAtEveryWriteLosesNothing) {
     told = {};
     m.run(judge);
     EXPECT_EQ(told.failed + told.refused, "");
+  }
+}
+
+// The queue files were lost, and are made again.
+TEST(Compaction, ACrashAtEveryWriteBehindLostQueueFiles) {
+  Compacted base;
+  base.options.compaction_interval_ms = 3'600'000;
+  base.options.checkpoint_interval_ms = 200;
+  base.run([](Ctx& c) -> Task<void> {
+    co_await open_topic(c);
+    co_await put_more(c, 50);
+  });
+  base.remove_files("compaction/compactionCq/");
+  const std::vector<std::string> put_before = put_so_far;
+  Compacted measure = base;
+  const uint64_t points = points_of(measure, 0, CrashFate::all_kept(1));
+  for (uint64_t point = 1; point <= points && !testing::Test::HasFailure(); point++) {
+    SCOPED_TRACE("point " + std::to_string(point));
+    Compacted m = base;
+    put_so_far = put_before;
+    answered = put_before.size();
+    const CrashFate fates[] = {CrashFate::mixed(point), CrashFate::all_lost(point),
+                               CrashFate::all_torn(point)};
+    points_of(m, point, fates[point % 3]);
+    m.run(judge);
+    EXPECT_EQ(told.failed + told.refused, "");
+  }
+}
+
+// A deleted topic is in the list of topics as before when there was no room to write that.
+TEST(Compaction, ACrashWhileATopicIsDeletedStopsNoStart) {
+  Compacted base;
+  base.options.compaction_interval_ms = 3'600'000;
+  base.run(put_only);
+  const auto delete_it = [](Ctx& c) -> Task<void> {
+    std::vector<std::string> topics{topic};  // named: GCC 12
+    auto set = co_await c.store->set_compacted_topics(std::move(topics));
+    if (set) co_await c.store->delete_topic(topic);
+  };
+  Compacted measure = base;
+  const uint64_t points = points_of(measure, 0, CrashFate::all_kept(1), delete_it);
+  EXPECT_GT(points, 40u);
+  for (uint64_t point = 1; point <= points && !testing::Test::HasFailure(); point++) {
+    for (const CrashFate& fate : {CrashFate::all_kept(point), CrashFate::mixed(point)}) {
+      SCOPED_TRACE("point " + std::to_string(point));
+      Compacted m = base;
+      points_of(m, point, fate, delete_it);
+      m.run([](Ctx& c) -> Task<void> {
+        co_await open_topic(c);
+        const auto seen = co_await consume(c, 0);
+        EXPECT_LE(seen.size(), 150u);
+        co_await c.store->delete_topic(topic);
+        EXPECT_EQ(told.failed, "");
+      });
+      EXPECT_TRUE(m.files("compaction/compaction").empty());
+    }
   }
 }
 
