@@ -232,7 +232,7 @@ constexpr Family families[] = {
     {"revive", "rmqd keeps in a way of its own what was popped: there is nothing else to set"},
     {"lite", "this rmqd has no lite topics"},
     {"Lite", "this rmqd has no lite topics"},
-    {"ompaction", "this rmqd does not compact topics"},
+    {"ompaction", "rmqd compacts one queue after the other: there is nothing else to set"},
     {"coldD", "rmqd has no flow control of cold reads to set"},
     {"auth", "this rmqd has no access control"},
     {"acl", "this rmqd has no access control"},
