@@ -124,6 +124,8 @@ Task<Result<void>> Broker::load() {
   store.set_needed_from(0);  // until start() has looked
   topics.add_system_topics(wall_ms());
   groups.add_system_groups(wall_ms());
+  co_await topics.fold();
+  co_await groups.fold();
   CO_TRY(co_await topics.save());
   CO_TRY(co_await groups.save());
   co_return Result<void>{};
@@ -165,6 +167,7 @@ void Broker::start() {
   scope_.spawn(clients.tell_members(stopping));
   scope_.spawn(once_a_second());
   scope_.spawn(fold_offsets());
+  scope_.spawn(fold_topics_and_groups());
   scope_.spawn(keep_filters());
   scope_.spawn(fold_pops());
   scope_.spawn(look_for_silent_clients());
@@ -188,6 +191,8 @@ Task<void> Broker::stop() {
 
 Task<void> Broker::save_all() {
   co_await scope_.join();
+  co_await topics.close();
+  co_await groups.close();
   co_await offsets.close();
   co_await filters.clean_and_save(wall_ms());
   co_await pop.table.close();  // after the offsets, whose file it names
@@ -225,6 +230,19 @@ Task<void> Broker::fold_offsets() {
   }
 }
 
+// Their files take the longer the more there are: a hundredth of the time at most is spent on them.
+Task<void> Broker::fold_topics_and_groups() {
+  constexpr int64_t pause_min_ns = 5 * ns_per_s;
+  for (int64_t pause_ns = pause_min_ns;;) {
+    bool stop = co_await stopping.wait_for(pause_ns);
+    if (stop) co_return;
+    const int64_t began_ns = now_ns();
+    co_await topics.fold();
+    co_await groups.fold();
+    pause_ns = std::max(pause_min_ns, 100 * (now_ns() - began_ns));
+  }
+}
+
 Task<void> Broker::keep_filters() {
   for (;;) {
     bool stop = co_await stopping.wait_for(10 * ns_per_s);
@@ -255,8 +273,6 @@ Task<void> Broker::save_what_a_full_disk_kept() {
   for (;;) {
     bool stop = co_await stopping.wait_for(5 * ns_per_s);
     if (stop) co_return;
-    co_await topics.save_again();
-    co_await groups.save_again();
     co_await filters.save_again();
     co_await schedule.save_again();
     co_await discard.save_again();

@@ -1,17 +1,19 @@
-// The consumer groups that this broker knows: their configuration and subscriptionGroup.json.
+// The consumer groups that this broker knows: their configuration and subscriptionGroup.json with its log.
+// Changes of the log, each with the data version that it made: "G <version> <configuration>", "D <version>
+// <group>", and "F <version> <bits> <topic>@<group>" for what the group may not do.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "daemon/broker/persisted_table.h"
+#include "daemon/broker/logged_table.h"
 #include "daemon/broker/text_map.h"
 #include "daemon/config.h"
 #include "proto/bodies_config.h"
 
 namespace rmq::broker {
 
-class GroupManager : public PersistedTable {
+class GroupManager : public LoggedTable {
  public:
   GroupManager(Disk& disk, std::string path, const BrokerConfig& config);
 
@@ -24,6 +26,8 @@ class GroupManager : public PersistedTable {
   bool put(proto::SubscriptionGroupConfig c, int64_t now_ms);
   bool remove(std::string_view group, int64_t now_ms);
   void add_system_groups(int64_t now_ms);
+  // One that every broker has, or of the system.
+  static bool is_predefined(std::string_view group);
   // UPDATE_AND_GET_GROUP_FORBIDDEN: the group may not read the topic by its registered subscription. False
   // from set_: it was so already.
   bool is_read_forbidden(std::string_view group, std::string_view topic) const;
@@ -38,8 +42,10 @@ class GroupManager : public PersistedTable {
  protected:
   std::string render() const override;
   Result<void> parse(std::string_view text) override;
+  bool apply(std::string_view change) override;
 
  private:
+  void forbid(const std::string& group, const std::string& topic, int32_t bits);
   const BrokerConfig& config_;
   TextMap<proto::SubscriptionGroupConfig> groups_;
   mutable proto::SubscriptionGroupConfig light_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "base/crc.h"
 #include "base/log.h"
 
@@ -86,6 +88,9 @@ Task<void> LoggedTable::fold() {
   auto saved = co_await write(text);
   if (saved) {
     file_line_ = std::move(line);
+    if (full_)
+      log(LogLevel::notice, ids::config_file_written, "a configuration file is on disk again",
+          {{"FILE", path()}});
     [[maybe_unused]] auto begun = co_await begin_log(text);
     co_return;
   }
@@ -107,6 +112,26 @@ void LoggedTable::note(std::string change) {
   dirty_ = true;
   log_.add(change);
   if (folding_) since_.push_back(std::move(change));
+}
+
+std::string LoggedTable::front_of(char letter, const proto::DataVersion& v) {
+  return fmt::format("{} {} {} ", letter, v.timestamp_ms, v.counter);
+}
+
+char LoggedTable::take_front(std::string_view& change, proto::DataVersion& v) {
+  constexpr size_t letter_bytes = 2;
+  if (change.size() <= letter_bytes || change[1] != ' ') return 0;
+  const char *at = change.data() + letter_bytes, *const end = change.data() + change.size();
+  proto::DataVersion next = v;
+  for (int64_t* number : {&next.timestamp_ms, &next.counter}) {
+    const auto [behind, wrong] = std::from_chars(at, end, *number);
+    if (wrong != std::errc{} || behind == end || *behind != ' ') return 0;
+    at = behind + 1;
+  }
+  const char letter = change[0];
+  change.remove_prefix(static_cast<size_t>(at - change.data()));
+  v = next;
+  return letter;
 }
 
 Task<void> LoggedTable::close() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "daemon/broker/persisted_table.h"
+#include "proto/bodies_config.h"
 #include "store/change_log.h"
 
 namespace rmq::broker {
@@ -30,6 +31,9 @@ class LoggedTable : public PersistedTable {
   // Resolves when that change and all before are on disk, or cannot be brought there. A full disk is no
   // failure: they are kept in memory, and a later fold brings them to disk.
   Task<Result<void>> kept(uint64_t change);
+  // All changes until now, in the place of PersistedTable's: a change costs its line, not the file.
+  Task<Result<void>> save() { return kept(last_change()); }
+  Task<void> save_again() = delete;  // fold() does it
   // Writes the file when there were changes since the last time. One at a time, the owner's.
   Task<void> fold();
   // The last fold, and the log goes. Nobody may change the table any more.
@@ -43,6 +47,10 @@ class LoggedTable : public PersistedTable {
   void note(std::string change);
   // The table has changed by what is no change of the log: the next fold writes the file.
   void touch() { dirty_ = true; }
+  // The front of a change that makes this data version of the table: "<letter> <timestamp> <counter> ".
+  static std::string front_of(char letter, const proto::DataVersion& v);
+  // Takes it from a change: the letter, the version into `v`; what follows stays in `change`. 0: it has none.
+  static char take_front(std::string_view& change, proto::DataVersion& v);
   // Applies a change of the log. False: it is not one of this table.
   virtual bool apply(std::string_view change) = 0;
   // The table has been read, and file_line() is that of its file.

@@ -15,7 +15,7 @@ namespace names = proto::names;
 namespace perm = proto::perm;
 
 TopicManager::TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels)
-    : PersistedTable(disk, std::move(path)), config_(config), delay_levels_(delay_levels) {
+    : LoggedTable(disk, std::move(path), Durability::on_media), config_(config), delay_levels_(delay_levels) {
   light_.read_queue_nums = light_.write_queue_nums = 1;
   light_.perm = perm::read | perm::write;
 }
@@ -56,9 +56,10 @@ bool TopicManager::put(proto::TopicConfig c, int64_t now_ms) {
   if (config_.enableLmq && store::is_light_queue(c.topic_name)) return false;
   auto it = topics_.find(c.topic_name);
   if (it != topics_.end() && static_cast<const proto::TopicConfig&>(it->second) == c) return false;
-  const std::string name = c.topic_name;
+  const std::string name = c.topic_name, text = c.to_json();
   add(std::move(c));
   note_change(name, now_ms);
+  note(front_of('T', version_) + text);
   return true;
 }
 
@@ -67,6 +68,7 @@ bool TopicManager::remove(std::string_view topic, int64_t now_ms) {
   if (it == topics_.end()) return false;
   topics_.erase(it);
   note_change(topic, now_ms);
+  note(front_of('D', version_).append(topic));
   return true;
 }
 
@@ -82,6 +84,7 @@ void TopicManager::changed(int64_t now_ms) {
   version_.next(now_ms);
   change_count_++;
   last_changed_.clear();  // none of them tells enough now
+  note(front_of('V', version_));
 }
 
 std::optional<std::vector<std::string>> TopicManager::changed_since(uint64_t since) const {
@@ -162,6 +165,17 @@ Result<void> TopicManager::parse(std::string_view text) {
   version_ = w.data_version;
   for (auto& [name, c] : w.topic_config_table) add(std::move(c));
   return {};
+}
+
+bool TopicManager::apply(std::string_view change) {
+  const char what = take_front(change, version_);
+  if (what == 'T') {
+    auto c = proto::TopicConfig::parse(change);
+    if (c) add(std::move(*c));
+    return c.has_value();
+  }
+  if (auto it = topics_.find(change); what == 'D' && it != topics_.end()) topics_.erase(it);
+  return what == 'D' || what == 'V';
 }
 
 }  // namespace rmq::broker

@@ -1,5 +1,6 @@
 // The topics of this broker: their configuration, the ones that exist from the start, creation by the first
-// send, and topics.json.
+// send, and topics.json with its log. Changes of the log, each with the data version that it made: "T
+// <version> <configuration>", "D <version> <topic>", and "V <version> " where no topic has changed.
 #pragma once
 
 #include <deque>
@@ -9,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/broker/persisted_table.h"
+#include "daemon/broker/logged_table.h"
 #include "daemon/broker/text_map.h"
 #include "daemon/config.h"
 #include "proto/bodies_config.h"
@@ -21,7 +22,7 @@ struct KnownTopic : proto::TopicConfig {
   bool plain = false;
 };
 
-class TopicManager : public PersistedTable {
+class TopicManager : public LoggedTable {
  public:
   TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels);
 
@@ -62,6 +63,7 @@ class TopicManager : public PersistedTable {
  protected:
   std::string render() const override;
   Result<void> parse(std::string_view text) override;
+  bool apply(std::string_view change) override;
 
  private:
   const BrokerConfig& config_;

@@ -1,4 +1,6 @@
 // What a store that loses its oldest files looks like to clients, and what an operator may say about it.
+#include <map>
+
 #include "broker_world.h"
 #include "daemon/broker_config.h"
 #include "store/config_file.h"
@@ -189,6 +191,66 @@ Task<void> config_on_a_full_disk(World& w) {
 }
 TEST(BrokerDisk, ConfigurationIsKeptInMemoryUntilThereIsRoom) {
   simulate({config_on_a_full_disk});
+}
+
+// Topics and groups whose making or deletion was answered; of others nobody knows.
+std::map<std::string, bool> topics_known, groups_known;
+
+Task<void> change_one(World& w, sim::SimDisk& disk, int i) {
+  const std::string topic = "T" + std::to_string(i), group = "g" + std::to_string(i);
+  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
+                                                                  {"defaultTopic", "TBW102"},
+                                                                  {"readQueueNums", "1"},
+                                                                  {"writeQueueNums", "1"},
+                                                                  {"perm", "6"},
+                                                                  {"topicFilterType", "SINGLE_TAG"},
+                                                                  {"topicSysFlag", "0"},
+                                                                  {"order", "false"}});
+  if (!disk.crashed() && code_of(a) == 0) topics_known[topic] = true;
+  proto::SubscriptionGroupConfig c;
+  c.group_name = group;
+  a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, c.to_json());
+  if (!disk.crashed() && code_of(a) == 0) groups_known[group] = true;
+  if (i % 2 == 0 || disk.crashed()) co_return;
+  topics_known.erase(topic);
+  a = co_await w.call(RequestCode::DELETE_TOPIC_IN_BROKER, {{"topic", topic}});
+  if (!disk.crashed() && code_of(a) == 0) topics_known[topic] = false;
+  groups_known.erase(group);
+  a = co_await w.call(RequestCode::DELETE_SUBSCRIPTIONGROUP, {{"groupName", group}});
+  if (!disk.crashed() && code_of(a) == 0) groups_known[group] = false;
+}
+Task<void> change_until_crash(World& w, sim::SimDisk& disk) {
+  for (int i = 0; i < 4 && !disk.crashed(); i++) {
+    co_await change_one(w, disk, i);
+    if (i == 1) co_await sleep_for(6 * ns_per_s);  // the files are written
+  }
+}
+Task<void> all_known(World& w) {
+  for (const auto& [topic, there] : topics_known)
+    EXPECT_EQ(w.broker.topics.find(topic) != nullptr, there) << topic;
+  for (const auto& [group, there] : groups_known)
+    EXPECT_EQ(w.broker.groups.find(group) != nullptr, there) << group;
+  co_return;
+}
+TEST(BrokerDisk, ACrashTakesNoTopicAndNoGroup) {
+  BrokerConfig c = test_config();
+  c.messageIndexEnable = false;
+  uint64_t points = 1;
+  for (uint64_t point = 0; point <= points && !testing::Test::HasFailure(); point += 7) {
+    SCOPED_TRACE(point);
+    topics_known.clear();
+    groups_known.clear();
+    const auto fate = point % 2 == 0 ? sim::CrashFate::all_lost(point) : sim::CrashFate::mixed(point);
+    sim::DiskImage image = sim::empty_image();
+    const uint64_t passed = crash_run(7, point, fate, image, c, change_until_crash);
+    if (point == 0) points = passed;
+    if (point == 0) continue;
+    sim::SimLoop loop(point);
+    sim::SimNetwork network(loop);
+    sim::SimDisk disk(loop, {}, image);
+    loop.run(run_worlds(network, disk, c, {all_known, all_known}));
+  }
+  EXPECT_GT(points, 100u);
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
-// Consumer offsets and their log: crashed at every point, with every fate, an offset whose commit resolved is
-// there, and none that nobody committed. And what Java may do to the file between two runs of ours.
+// Consumer offsets, topics and groups, and their logs: crashed at every point, with every fate, a change that
+// was answered is there, and none that nobody made. And what Java may do to the file between two runs of
+// ours.
 #include "daemon/broker/logged_table.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "daemon/broker/group_manager.h"
 #include "daemon/broker/offset_manager.h"
+#include "daemon/broker/topic_manager.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_loop.h"
 #include "store/config_file.h"
@@ -244,6 +247,142 @@ Task<void> much(SimDisk& d) {
 }
 TEST(LoggedTable, GrowsBeyondItsZeros) {
   on_one_disk(much);
+}
+
+// ---- topics and groups ---------------------------------------------------------------------------------
+
+const BrokerConfig config;
+
+// Each step is one change, and makes the data version's counter one more.
+struct Topics : TopicManager {
+  static constexpr const char* file = "/data/store/config/topics.json";
+  explicit Topics(Disk& d) : TopicManager(d, file, config, 18) {}
+  void step(int64_t i) {
+    proto::TopicConfig c;
+    c.topic_name = i % 4 == 0 ? "a" : "b";
+    c.write_queue_nums = static_cast<int32_t>(i + 1);
+    if (i % 4 == 1) c.attributes["message.type"] = "FIFO";
+    if (i % 4 < 2) put(std::move(c), i);
+    if (i % 4 == 2) remove("a", i);
+    if (i % 4 == 3) changed(i);
+  }
+};
+struct Groups : GroupManager {
+  static constexpr const char* file = "/data/store/config/subscriptionGroup.json";
+  explicit Groups(Disk& d) : GroupManager(d, file, config) {}
+  void step(int64_t i) {
+    proto::SubscriptionGroupConfig c;
+    c.group_name = i % 4 == 0 ? "a" : "b";
+    c.retry_max_times = static_cast<int32_t>(i);
+    if (i % 8 == 3) c.subscription_data_set.emplace().push_back({"T", "TAG", "*", 0});
+    if (i % 4 == 0 || i % 8 == 3) put(std::move(c), i);
+    if (i % 8 == 1) set_read_forbidden("b", "T", true, i);
+    if (i % 8 == 5) set_read_forbidden("b", "U", true, i);
+    if (i % 8 == 6) set_read_forbidden("b", "U", false, i);
+    if (i % 8 == 2) remove("a", i);
+    if (i % 8 == 7) remove("b", i);
+  }
+};
+
+struct Steps {
+  int64_t answered = 0, tried = 0;
+};
+
+template <class Table>
+Task<void> step_and_fold(SimDisk& d, Steps& steps, int64_t count) {
+  Table table(d);
+  auto loaded = co_await table.load();
+  if (!d.crashed()) {
+    EXPECT_TRUE(loaded) << (loaded ? "" : to_string(loaded.error()));
+    const int64_t found = table.data_version().counter;
+    EXPECT_GE(found, steps.answered) << "an answered change is lost";
+    EXPECT_LE(found, steps.tried);
+    Table expected(d);
+    for (int64_t i = 0; i < found; i++) expected.step(i);
+    EXPECT_EQ(table.snapshot().to_json(), expected.snapshot().to_json());
+    steps.answered = steps.tried = found;
+  }
+  Scope folding;
+  for (int64_t i = steps.tried, end = i + count; !d.crashed() && i < end; i++) {
+    table.step(i);
+    steps.tried = i + 1;
+    EXPECT_EQ(table.data_version().counter, steps.tried);
+    if (i % 7 == 4) co_await folding.join();
+    if (i % 7 == 4) folding.spawn(table.fold());
+    auto saved = co_await table.save();
+    if (!saved) break;
+    steps.answered = steps.tried;
+  }
+  co_await folding.join();
+  d.crash_now();
+  co_await table.close();
+}
+
+template <class Table>
+uint64_t steps_until(uint64_t point, Steps& steps, DiskImage& image, const CrashFate& fate) {
+  SimLoop loop(point);
+  SimDisk d(loop, {.crash_at = point}, image);
+  loop.run(step_and_fold<Table>(d, steps, 16));
+  image = d.crash_image(fate);
+  return d.points();
+}
+
+template <class Table>
+void crash_everywhere() {
+  Steps all;
+  DiskImage image = sim::empty_image();
+  const uint64_t points = steps_until<Table>(0, all, image, CrashFate::all_lost(0));
+  ASSERT_EQ(all.answered, 16);
+  ASSERT_GT(points, 60u);
+  for (uint64_t point = 1; point <= points; point++) {
+    SCOPED_TRACE("point " + std::to_string(point));
+    constexpr CrashFate (*fates[])(uint64_t) = {CrashFate::all_lost, CrashFate::all_garbage,
+                                                CrashFate::mixed};
+    Steps steps;
+    image = sim::empty_image();
+    steps_until<Table>(point, steps, image, fates[point % 3](point));
+    steps_until<Table>(1 + point * 7 % points, steps, image, fates[(point + 1) % 3](point));
+    steps_until<Table>(0, steps, image, CrashFate::all_lost(point));
+  }
+}
+TEST(LoggedTable, KeepsAnsweredChangesOfTopicsAtEveryPoint) {
+  crash_everywhere<Topics>();
+}
+TEST(LoggedTable, KeepsAnsweredChangesOfGroupsAtEveryPoint) {
+  crash_everywhere<Groups>();
+}
+
+// One topic more does not cost all of them; and an orderly stop leaves the file that RocketMQ reads.
+Task<void> one_more(SimDisk& d) {
+  {
+    Topics topics(d);
+    co_await topics.load();
+    proto::TopicConfig c;
+    for (int i = 0; i < 20'000; i++) {
+      c.topic_name = "topic_" + std::to_string(i);
+      topics.put(c, i);
+    }
+    co_await topics.fold();
+    const uint64_t before = d.counters().bytes_written;
+    c.topic_name = "one_more";
+    topics.put(c, 1);
+    auto saved = co_await topics.save();
+    EXPECT_TRUE(saved);
+    EXPECT_LT(d.counters().bytes_written - before, 512u);
+    co_await topics.close();
+  }
+  bool left = co_await exists(d, std::string(Topics::file) + ".log");
+  EXPECT_FALSE(left);
+  auto file = co_await store::load_file(d, Topics::file, nullptr);
+  EXPECT_TRUE(file && file->content.find("\"one_more\"") != std::string::npos);
+  Topics again(d);
+  co_await again.load();
+  EXPECT_EQ(again.all().size(), 20'001u);
+  EXPECT_EQ(again.data_version().counter, 20'001);
+  co_await again.close();
+}
+TEST(LoggedTable, OneTopicMoreCostsALine) {
+  on_one_disk(one_more);
 }
 
 }  // namespace
