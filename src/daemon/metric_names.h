@@ -82,7 +82,8 @@ struct MetricFamily {
   X(consumer_connections, "rocketmq_consumer_connections", gauge,                                            \
     "consumer_group language version consume_mode protocol_type is_system", "Consumers, by connection.")     \
   X(lag_messages, "rocketmq_consumer_lag_messages", gauge, "consumer_group topic is_retry is_system",        \
-    "Messages of the topic that the group has not acknowledged; of groups that have a member.")              \
+    "Messages of the topic that the group has not acknowledged. Of a group without members: of topics that " \
+    "it has an offset in, where there are such messages.")                                                   \
   X(lag_latency, "rocketmq_consumer_lag_latency_milliseconds", gauge,                                        \
     "consumer_group topic is_retry is_system", "Age of the oldest of them; 0: there is none.")               \
   X(inflight_messages, "rocketmq_consumer_inflight_messages", gauge,                                         \
@@ -91,6 +92,8 @@ struct MetricFamily {
     "consumer_group topic is_retry is_system", "Age of the oldest message that it was not given yet.")       \
   X(ready_messages, "rocketmq_consumer_ready_messages", gauge, "consumer_group topic is_retry is_system",    \
     "Messages that it was not given yet.")                                                                   \
+  X(offline_lags_left_out, "rmqd_offline_lags_left_out", gauge, "",                                          \
+    "Pairs of topic and group without members that lag and are not shown: more than 5000.")                  \
   X(send_to_dlq, "rocketmq_send_to_dlq_messages_total", counter, "consumer_group topic is_system",           \
     "Messages of the topic that became dead letters of the group.")                                          \
   X(half_messages, "rocketmq_half_messages", gauge, "topic", "Half messages whose transaction is open.")     \

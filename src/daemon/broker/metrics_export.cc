@@ -191,6 +191,7 @@ Task<void> BrokerExport::write_lag(MetricsPage& page) {
       if (page.is_full()) co_await page.flush();
     }
   }
+  page.only(metric::offline_lags_left_out, uint64_t{lag_.offline_left_out()});
 }
 
 // Connections by language and version; numbers, since there may be very many of them.
