@@ -72,17 +72,7 @@ Task<void> what_is_refused(World& w) {
   std::string body;
   proto::append_batch_message(body, 0, as_bytes("1"), keyed("a"));
   proto::append_batch_message(body, 0, as_bytes("2"), "");
-  auto sent = co_await w.peer->call(w.request(RequestCode::SEND_BATCH_MESSAGE,
-                                              {{"a", "pg"},
-                                               {"b", "C"},
-                                               {"c", "TBW102"},
-                                               {"d", "4"},
-                                               {"e", "0"},
-                                               {"f", "0"},
-                                               {"g", "1"},
-                                               {"h", "0"},
-                                               {"m", "true"}},
-                                              body));
+  auto sent = co_await w.peer->call(w.batch_frame("C", body));
   EXPECT_EQ(code_of(sent), 13) << "one without a key";
   EXPECT_EQ(w.store->max_offset("C", 0), 0) << "nothing of it is stored";
   co_await make_topic(w, "D", "+cleanup.policy=COMPACTION,+discard.policy=age", 1, "discard.policy");

@@ -176,19 +176,7 @@ Task<void> batches(World& w) {
   std::string body;
   for (const char* n : {"0", "1", "2", "0"})
     proto::append_batch_message(body, 0, as_bytes("b" + std::string(n)), keyed("U" + std::string(n)));
-  auto frame = [&] {
-    return w.request(RequestCode::SEND_BATCH_MESSAGE,
-                     {{"a", "pg"},
-                      {"b", "D"},
-                      {"c", "TBW102"},
-                      {"d", "4"},
-                      {"e", "0"},
-                      {"f", "0"},
-                      {"g", "1"},
-                      {"h", "0"},
-                      {"m", "true"}},
-                     body);
-  };
+  auto frame = [&] { return w.batch_frame("D", body); };
   auto first = co_await w.peer->call(frame());
   EXPECT_EQ(code_of(first), 0) << remark(first);
   EXPECT_EQ(w.store->max_offset("D", 0), 3) << "b1 was there, b0 came twice";

@@ -179,21 +179,7 @@ Task<void> batches(World& w) {
   std::string body;
   proto::append_batch_message(body, 0, as_bytes("b0"), to_a);
   proto::append_batch_message(body, 0, as_bytes("b1"), to_a);
-  auto send_batch = [&w](std::string text) {
-    return w.request(RequestCode::SEND_BATCH_MESSAGE,
-                     {{"a", "pg"},
-                      {"b", "T"},
-                      {"c", "TBW102"},
-                      {"d", "4"},
-                      {"e", "0"},
-                      {"f", "0"},
-                      {"g", "1"},
-                      {"h", "0"},
-                      {"i", ""},
-                      {"j", "0"},
-                      {"m", "true"}},
-                     text);
-  };
+  auto send_batch = [&w](std::string text) { return w.batch_frame("T", text); };
   a = co_await w.peer->call(send_batch(body));
   EXPECT_EQ(code_of(a), 0) << remark(a);
   a = co_await w.pull("%LMQ%a", 0);

@@ -107,18 +107,7 @@ Task<void> refusals(World& w) {
                                         : props({{"TIMER_DELAY_SEC", "60"}});
       std::string body;
       proto::append_batch_message(body, 0, as_bytes("m"), inner == 1 ? std::string_view(special) : "");
-      std::string frame = w.request(RequestCode::SEND_BATCH_MESSAGE,
-                                    {{"a", "pg"},
-                                     {"b", "T"},
-                                     {"c", "TBW102"},
-                                     {"d", "4"},
-                                     {"e", "0"},
-                                     {"f", "0"},
-                                     {"g", "1"},
-                                     {"h", "0"},
-                                     {"i", inner == 0 ? std::string_view(special) : ""},
-                                     {"m", "true"}},
-                                    body);
+      std::string frame = w.batch_frame("T", body, "0", inner == 0 ? std::string_view(special) : "");
       a = co_await w.peer->call(std::move(frame));
       EXPECT_EQ(code_of(a), 13) << inner << kind << remark(a);
     }

@@ -87,6 +87,22 @@ struct World {
                     std::string_view queue = "0", std::string_view reconsume = "0") {
     return peer->call(send_frame(topic, body, properties, queue, reconsume));
   }
+  // `body`: messages one behind the other, as proto::append_batch_message() makes them.
+  std::string batch_frame(std::string_view topic, std::string_view body, std::string_view queue = "0",
+                          std::string_view properties = {}) {
+    return request(RequestCode::SEND_BATCH_MESSAGE,
+                   {{"a", "pg"},
+                    {"b", topic},
+                    {"c", "TBW102"},
+                    {"d", "4"},
+                    {"e", queue},
+                    {"f", "0"},
+                    {"g", "1"},
+                    {"h", "0"},
+                    {"i", properties},
+                    {"m", "true"}},
+                   body);
+  }
   std::string pull_frame(std::string_view topic, int64_t offset, std::string_view subscription = "*",
                          int64_t suspend_ms = 0, std::string_view group = "g", int32_t more_flags = 0,
                          int64_t commit = 0) {

@@ -98,17 +98,7 @@ Task<void> send_batch(Run& r, Peer& peer, Random& random) {
     s.body = new_body(r, random, s.key);
     proto::append_batch_message(body, 0, as_bytes(s.body), properties_of(s.key));
   }
-  auto a = co_await peer.call(r.world->request(RequestCode::SEND_BATCH_MESSAGE,
-                                               {{"a", "pg"},
-                                                {"b", "C"},
-                                                {"c", "TBW102"},
-                                                {"d", "4"},
-                                                {"e", std::to_string(queue)},
-                                                {"f", "0"},
-                                                {"g", "1"},
-                                                {"h", "0"},
-                                                {"m", "true"}},
-                                               body));
+  auto a = co_await peer.call(r.world->batch_frame("C", body, std::to_string(queue)));
   if (!r.now->counts()) co_return;
   if (code_of(a) != 0) co_return r.error("a batch is refused: " + remark(a));
   int64_t offset = std::stoll(ext(a, "queueOffset"));
@@ -116,17 +106,7 @@ Task<void> send_batch(Run& r, Peer& peer, Random& random) {
   co_await note_safe(r, std::move(all));
 }
 
-Task<void> produce(Run& r, std::unique_ptr<Peer> peer, uint64_t seed) {
-  sim::SimRandom random(seed);
-  for (int i = 0; i < r.plan.sends && r.now->counts(); i++) {
-    if (random.below(5) == 0)
-      co_await send_batch(r, *peer, random);
-    else
-      co_await send_alone(r, *peer, random);
-    if (random.below(3) == 0) co_await sleep_for(static_cast<int64_t>(random.below(400)) * ns_per_ms);
-  }
-  co_await peer->close();
-}
+constexpr Producing<Run> producing{send_alone, send_batch, 5, 400};
 
 Task<void> judge(Run& r) {
   const Model& m = r.model;
@@ -157,31 +137,13 @@ Task<void> judge(Run& r) {
   r.model.judged++;
 }
 
-Task<void> make_topic(World& w, LifeNow& now) {
-  auto a =
-      co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "C"},
-                                                             {"defaultTopic", "TBW102"},
-                                                             {"readQueueNums", "2"},
-                                                             {"writeQueueNums", "2"},
-                                                             {"perm", "6"},
-                                                             {"topicFilterType", "SINGLE_TAG"},
-                                                             {"topicSysFlag", "0"},
-                                                             {"order", "false"},
-                                                             {"attributes", "+cleanup.policy=COMPACTION"}});
-  if (now.counts() && code_of(a) != 0) now.machine.error("no topic: " + remark(a));
-}
-
 Task<void> work(World& w, LifeNow& now, Run& r) {
   r.world = &w;
   r.now = &now;
   co_await judge(r);
-  if (w.broker.topics.find("C") == nullptr) co_await make_topic(w, now);
-  Scope scope;
-  for (uint64_t i = 0; i < 3 && now.counts(); i++) {
-    auto peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
-    scope.spawn(produce(r, std::move(peer), r.plan.seed * 3 + i));
-  }
-  co_await scope.join();
+  if (w.broker.topics.find("C") == nullptr)
+    co_await make_topic(w, now, "C", queues, "+cleanup.policy=COMPACTION");
+  co_await produce_by_three(r, producing);
   if (r.plan.long_one && now.counts()) co_await sleep_for(70 * ns_per_s);
   if (now.counts()) co_await judge(r);
   r.model.removed += w.store->stats().compaction_removed_messages;

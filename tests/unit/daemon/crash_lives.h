@@ -154,6 +154,55 @@ Task<int64_t> each_record(World& w, LifeNow& now, std::string topic, int32_t que
   }
 }
 
+// A topic with `queues` queues to read and as many to write.
+inline Task<void> make_topic(World& w, LifeNow& now, std::string name, int queues, std::string attributes) {
+  const std::string count = std::to_string(queues);
+  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", name},
+                                                                  {"defaultTopic", "TBW102"},
+                                                                  {"readQueueNums", count},
+                                                                  {"writeQueueNums", count},
+                                                                  {"perm", "6"},
+                                                                  {"topicFilterType", "SINGLE_TAG"},
+                                                                  {"topicSysFlag", "0"},
+                                                                  {"order", "false"},
+                                                                  {"attributes", attributes}});
+  if (now.counts() && code_of(a) != 0) now.machine.error("no topic: " + remark(a));
+}
+
+// What one producer of a run does: so many sends, one of `batch_each` of them a batch, with pauses.
+template <class R>
+struct Producing {
+  Task<void> (*send_alone)(R&, Peer&, Random&);
+  Task<void> (*send_batch)(R&, Peer&, Random&);
+  uint64_t batch_each = 4;
+  uint64_t pause_ms_below = 300;
+};
+
+template <class R>
+Task<void> produce(R& r, Producing<R> p, std::unique_ptr<Peer> peer, uint64_t seed) {
+  sim::SimRandom random(seed);
+  for (int i = 0; i < r.plan.sends && r.now->counts(); i++) {
+    if (random.below(p.batch_each) == 0)
+      co_await p.send_batch(r, *peer, random);
+    else
+      co_await p.send_alone(r, *peer, random);
+    if (random.below(3) == 0)
+      co_await sleep_for(static_cast<int64_t>(random.below(p.pause_ms_below)) * ns_per_ms);
+  }
+  co_await peer->close();
+}
+
+// Three producers at once, until they are done or the disk has crashed.
+template <class R>
+Task<void> produce_by_three(R& r, Producing<R> p) {
+  Scope scope;
+  for (uint64_t i = 0; i < 3 && r.now->counts(); i++) {
+    auto peer = co_await Peer::connect(r.world->client_net, "10.0.0.1", 10911);
+    scope.spawn(produce(r, p, std::move(peer), r.plan.seed * 3 + i));
+  }
+  co_await scope.join();
+}
+
 // ---- trying many -------------------------------------------------------------------------------------
 
 inline uint64_t number_from(const char* variable, uint64_t otherwise) {

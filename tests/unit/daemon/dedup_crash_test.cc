@@ -89,17 +89,7 @@ Task<void> send_batch(Run& r, Peer& peer, Random& random) {
     proto::append_batch_message(body, 0, as_bytes(one), properties_of(r, ids.back()));
   }
   const std::string queue = std::to_string(random.below(queues));
-  auto a = co_await peer.call(r.world->request(RequestCode::SEND_BATCH_MESSAGE,
-                                               {{"a", "pg"},
-                                                {"b", "D"},
-                                                {"c", "TBW102"},
-                                                {"d", "4"},
-                                                {"e", queue},
-                                                {"f", "0"},
-                                                {"g", "1"},
-                                                {"h", "0"},
-                                                {"m", "true"}},
-                                               body));
+  auto a = co_await peer.call(r.world->batch_frame("D", body, queue));
   if (!r.now->counts()) co_return;
   if (code_of(a) != 0) co_return r.error(ids[0], "and others are refused: " + remark(a));
   std::string places = ext(a, "msgId") + ",";
@@ -113,17 +103,7 @@ Task<void> send_batch(Run& r, Peer& peer, Random& random) {
   for (size_t id : ids) r.model.messages[id].safe = r.model.messages[id].safe || safe;
 }
 
-Task<void> produce(Run& r, std::unique_ptr<Peer> peer, uint64_t seed) {
-  sim::SimRandom random(seed);
-  for (int i = 0; i < r.plan.sends && r.now->counts(); i++) {
-    if (random.below(4) == 0)
-      co_await send_batch(r, *peer, random);
-    else
-      co_await send_alone(r, *peer, random);
-    if (random.below(3) == 0) co_await sleep_for(static_cast<int64_t>(random.below(300)) * ns_per_ms);
-  }
-  co_await peer->close();
-}
+constexpr Producing<Run> producing{send_alone, send_batch, 4, 300};
 
 Task<void> judge(Run& r) {
   std::map<size_t, int> there;
@@ -144,26 +124,9 @@ Task<void> work(World& w, LifeNow& now, Run& r) {
   // What a crash may have taken is new when it is sent again.
   for (Known& k : r.model.messages)
     if (!k.safe) k.place.clear();
-  if (w.broker.topics.find("D") == nullptr) {
-    const std::string attributes = "+dedup.key=" + r.plan.rule;
-    auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "D"},
-                                                                    {"defaultTopic", "TBW102"},
-                                                                    {"readQueueNums", "4"},
-                                                                    {"writeQueueNums", "4"},
-                                                                    {"perm", "6"},
-                                                                    {"topicFilterType", "SINGLE_TAG"},
-                                                                    {"topicSysFlag", "0"},
-                                                                    {"order", "false"},
-                                                                    {"attributes", attributes}});
-    if (!now.counts()) co_return;
-    if (code_of(a) != 0) co_return now.machine.error("no topic: " + remark(a));
-  }
-  Scope scope;
-  for (uint64_t i = 0; i < 3; i++) {
-    auto peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
-    scope.spawn(produce(r, std::move(peer), r.plan.seed * 3 + i));
-  }
-  co_await scope.join();
+  if (w.broker.topics.find("D") == nullptr)
+    co_await make_topic(w, now, "D", queues, "+dedup.key=" + r.plan.rule);
+  co_await produce_by_three(r, producing);
   if (!now.counts()) co_return;
   if (r.plan.final) {
     co_await sleep_for(5 * ns_per_s);  // what is delayed comes
