@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/resolve.h"
 #include "base/time.h"
 
 namespace rmq::ctl {
@@ -98,14 +99,9 @@ Outcome<Channel::Fd> Channel::connect_one(const void* addrinfo, const Peer& peer
 
 Outcome<Channel> Channel::connect(Peer peer, int64_t timeout_ms) {
   Deadline deadline = Deadline::after_ms(timeout_ms);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   std::string port = fmt::format("{}", peer.address.port);
-  int err = getaddrinfo(peer.address.host.c_str(), port.c_str(), &hints, &found);
-  // That name is known everywhere (RFC 6761, 6.3), also where no /etc/hosts says it.
-  if (err != 0 && peer.address.host == "localhost")
-    err = getaddrinfo("127.0.0.1", port.c_str(), &hints, &found);
+  int err = resolve_host(peer.address.host, port.c_str(), 0, found);
   if (err != 0) return unreachable(peer, gai_strerror(err));
   Outcome<Fd> fd = unreachable(peer, "the name has no address");
   for (addrinfo* a = found; a; a = a->ai_next) {

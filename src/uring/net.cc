@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "base/resolve.h"
 #include "uring/listener.h"
 #include "uring/offload.h"
 #include "uring/sockaddr.h"
@@ -23,17 +24,8 @@ class ResolveJob final : public Offload::Job {
  public:
   explicit ResolveJob(std::string host) : host_(std::move(host)) {}
   void work() override {
-    addrinfo hints{};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_ADDRCONFIG;
     addrinfo* list = nullptr;
-    error = getaddrinfo(host_.c_str(), nullptr, &hints, &list);
-    // That name is known everywhere (RFC 6761, 6.3), also where no /etc/hosts says it.
-    if (error != 0 && host_ == "localhost") {
-      hints.ai_flags = AI_NUMERICHOST;  // AI_ADDRCONFIG does not count the loopback device
-      error = getaddrinfo("127.0.0.1", nullptr, &hints, &list);
-    }
+    error = resolve_host(host_, nullptr, AI_ADDRCONFIG, list);
     if (error != 0) return;
     for (addrinfo* i = list; i != nullptr; i = i->ai_next) {
       if (i->ai_family == AF_INET || i->ai_family == AF_INET6) found.push_back(from_sockaddr(i->ai_addr));
