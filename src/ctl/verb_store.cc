@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "base/crc.h"
 #include "base/time.h"
 #include "ctl/context.h"
 #include "ctl/store_verbs.h"
@@ -62,6 +66,14 @@ class Helper final : public offline::CheckHelper {
     if (name == "delayOffset.json") known = parsed<proto::DelayOffsetWrapper>(content);
     return known ? "" : rmq::to_string(known.error());
   }
+  // The log's lines are the broker's (topic_manager.h): "J <crc> <bytes>" names the file that the changes
+  // behind it follow, "T <timestamp> <counter> <configuration>" puts a topic, "D ... <name>" deletes one.
+  void topics_changed(const std::vector<std::string>& changes) override {
+    size_t begin = topic_files_ > 1 ? 0 : changes.size();  // behind an older backup all are newer
+    for (size_t i = 0; i < changes.size(); i++)
+      if (changes[i] == topics_line_) begin = i + 1;
+    for (size_t i = begin; i < changes.size(); i++) apply(changes[i]);
+  }
   bool topic_exists(std::string_view name) override { return topics_.contains(name); }
 
   double seconds() const { return static_cast<double>(system_mono_ns() - began_ns_) / ns_per_s; }
@@ -76,7 +88,20 @@ class Helper final : public offline::CheckHelper {
     TRY(Body::parse(content));
     return {};
   }
+  void apply(std::string_view change) {
+    size_t begin = 0;
+    for (int field = 0; field < 3 && begin <= change.size(); field++) begin = change.find(' ', begin) + 1;
+    const std::string_view text = change.substr(std::min(begin, change.size()));
+    if (change.starts_with("T ")) {
+      auto config = proto::TopicConfig::parse(text);
+      if (config) topics_.insert(config->topic_name);
+    } else if (auto it = topics_.find(text); change.starts_with("D ") && it != topics_.end()) {
+      topics_.erase(it);
+    }
+  }
   std::string judge_topics(std::string_view content) {
+    topic_files_++;
+    topics_line_ = fmt::format("J {:08x} {}", crc32(as_bytes(content)), content.size());
     auto body = proto::TopicConfigSerializeWrapper::parse(content);
     if (!body) return rmq::to_string(body.error());
     for (const auto& [name, config] : body->topic_config_table) topics_.insert(name);
@@ -88,6 +113,8 @@ class Helper final : public offline::CheckHelper {
   int64_t shown_ns_ = 0;
   uint64_t done_bytes_ = 0;
   std::set<std::string, std::less<>> topics_;
+  std::string topics_line_;  // of the log, for the file that was judged last
+  int topic_files_ = 0;      // the second one is the backup
 };
 
 const char* severity_name(offline::Severity s) {
@@ -144,6 +171,9 @@ std::string report_text(const offline::CheckReport& r, const std::string& root, 
     line("", fmt::format("{} records whose units a broker makes at its start", n(r.queues.pending)));
   if (r.queues.deleted_topic_records != 0)
     line("", fmt::format("{} records of deleted topics", n(r.queues.deleted_topic_records)));
+  if (r.queues.batch_queues != 0)
+    line("", fmt::format("{} of type BatchCQ, {} units of RocketMQ's", n(r.queues.batch_queues),
+                         n(r.queues.batch_units)));
   if (r.index.files != 0)
     line("Index", fmt::format("{} files, {} entries", n(r.index.files), n(r.index.entries)));
   if (r.index.unindexed != 0)
@@ -204,6 +234,8 @@ std::string report_json(const offline::CheckReport& r, const std::string& root, 
   number("pendingUnits", r.queues.pending);
   number("queueRestarts", r.queues.restarts);
   number("deletedTopicRecords", r.queues.deleted_topic_records);
+  number("batchQueues", r.queues.batch_queues);
+  number("batchUnits", r.queues.batch_units);
   number("indexFiles", r.index.files);
   number("indexEntries", r.index.entries);
   number("expiredIndexEntries", r.index.expired);

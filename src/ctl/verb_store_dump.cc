@@ -8,6 +8,7 @@
 #include "ctl/message_view.h"
 #include "ctl/store_verbs.h"
 #include "proto/fastjson.h"
+#include "store/offline/batch_queue_check.h"
 #include "store/offline/log_scan.h"
 #include "store/offline/queue_reader.h"
 
@@ -103,7 +104,8 @@ Outcome<void> dump_records(Context& c) {
   return {};
 }
 
-void show_unit(Context& c, int64_t offset, const store::QueueUnit& u) {
+// `messages`: of the record, in a queue of type BatchCQ; 0: in another one.
+void show_unit(Context& c, int64_t offset, const store::QueueUnit& u, int32_t messages = 0) {
   if (c.options().json) {
     proto::JsonWriter w(proto::JsonStyle::strict);
     w.begin_object();
@@ -112,12 +114,27 @@ void show_unit(Context& c, int64_t offset, const store::QueueUnit& u) {
     w.member("size", u.bytes);
     w.member("tagsCode", u.tags_code);
     if (is_blank(u)) w.member("blank", true);
+    if (messages != 0) w.member("messages", messages);
     w.end_object();
     c.print(w.take() + "\n");
     return;
   }
-  c.print(fmt::format("{:>12} {:>14} {:>10} {}{}\n", offset, u.physical_offset, u.bytes, u.tags_code,
-                      is_blank(u) ? "  (filling)" : ""));
+  c.print(fmt::format("{:>12} {:>14} {:>10} {}{}{}\n", offset, u.physical_offset, u.bytes, u.tags_code,
+                      is_blank(u) ? "  (filling)" : "", messages > 1 ? fmt::format("  x{}", messages) : ""));
+}
+
+// A queue of type BatchCQ: the unit of each record.
+Outcome<void> dump_batch_units(Context& c, offline::BatchQueueReader& queue, int64_t from) {
+  for (int64_t left = c.options().count.value_or(INT64_MAX); left > 0;) {
+    auto unit = queue.next();
+    if (!unit) return std::unexpected(store_failure(c.arg(0), unit.error()));
+    if (!*unit) return {};
+    const store::BatchUnit& u = **unit;
+    if (u.base_offset + u.count <= from) continue;
+    show_unit(c, u.base_offset, {u.physical_offset, u.bytes, u.tags_code}, u.count);
+    left--;
+  }
+  return {};
 }
 
 Outcome<void> dump_units(Context& c) {
@@ -128,6 +145,9 @@ Outcome<void> dump_units(Context& c) {
   if (slash == std::string::npos || slash == 0 || !store::parse_queue_id(name.substr(slash + 1), id))
     return fail(Exit::usage, fmt::format("--consume-queue {}: it is TOPIC/QUEUE", name));
   TRY_VAR(from, start_offset(c));
+  auto batch = offline::BatchQueueReader::open(root, name.substr(0, slash), id);
+  if (batch) return dump_batch_units(c, *batch, from);
+  if (batch.error().code != Errc::not_found) return std::unexpected(store_failure(root, batch.error()));
   auto queue = offline::QueueReader::open(root, name.substr(0, slash), id);
   if (!queue && queue.error().code == Errc::not_found)
     return fail(Exit::refused, fmt::format("{} has no files of a ConsumeQueue {}", root, name));

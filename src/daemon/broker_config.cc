@@ -76,6 +76,8 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
     errors.push_back("'mappedFileSizeCommitLog' must be a multiple of 4096");
   if (c.mappedFileSizeConsumeQueue % 20 != 0)
     errors.push_back("'mappedFileSizeConsumeQueue' must be a multiple of 20");
+  if (c.mapperFileSizeBatchConsumeQueue % 46 != 0)
+    errors.push_back("'mapperFileSizeBatchConsumeQueue' must be a multiple of 46");
   if (c.maxMessageSize + 65'536 > c.mappedFileSizeCommitLog)
     errors.push_back("'maxMessageSize' and 64 KiB must fit into a CommitLog file (mappedFileSizeCommitLog)");
   // RocketMQ computes the size of the file in 32 bits.
@@ -236,6 +238,7 @@ store::StoreOptions store_options_of(const BrokerConfig& c) {
   o.commit_log_dir = c.storePathCommitLog;
   o.commit_log_file_bytes = static_cast<uint64_t>(c.mappedFileSizeCommitLog);
   o.consume_queue_file_units = static_cast<uint32_t>(c.mappedFileSizeConsumeQueue / 20);
+  o.batch_queue_file_units = static_cast<uint32_t>(c.mapperFileSizeBatchConsumeQueue / 46);
   o.flush =
       c.flushDiskType == "ASYNC_FLUSH" ? store::FlushDiskType::ASYNC_FLUSH : store::FlushDiskType::SYNC_FLUSH;
   o.append_property_crc = c.enabledAppendPropCRC;

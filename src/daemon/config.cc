@@ -37,6 +37,9 @@ const ConfigKey<B> broker_keys[] = {
      "Size of a ConsumeQueue file in bytes, "
      "a multiple of 20. It must not change for an existing store.",
      2'000, 1 << 30},
+    {"mapperFileSizeBatchConsumeQueue", &B::mapperFileSizeBatchConsumeQueue,
+     "Size of RocketMQ's ConsumeQueue files of topics with queue.type=BatchCQ in bytes, a multiple of 46.",
+     460, 1 << 30},
     {"flushDiskType", &B::flushDiskType,
      "SYNC_FLUSH: a send is answered when the message is on stable storage, and no "
      "consumer sees it before. ASYNC_FLUSH: a send is answered when the kernel has the message; it survives "

@@ -35,6 +35,7 @@ struct BrokerConfig {
   std::string storePathCommitLog;
   int64_t mappedFileSizeCommitLog = 1 << 30;
   int64_t mappedFileSizeConsumeQueue = 6'000'000;
+  int64_t mapperFileSizeBatchConsumeQueue = 13'800'000;
   std::string flushDiskType = "SYNC_FLUSH";
   int64_t flushIntervalCommitLog = 500;
   bool enabledAppendPropCRC = false;

@@ -190,7 +190,7 @@ void log_recovery(const store::RecoveryStats& r) {
 Task<std::unique_ptr<store::MessageStore>> open_store(const Environment& e, Exporter& exporter, int& code) {
   exporter.set_not_ready("opening the store");
   ShownProgress progress(exporter);
-  auto opened = co_await store::MessageStore::open(e.disk, store_options_of(e.config), &progress);
+  auto opened = co_await broker::open_store(e.disk, e.config, &progress);
   if (opened) {
     log_recovery((*opened)->stats().recovery);
     co_return std::move(*opened);

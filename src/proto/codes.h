@@ -249,7 +249,6 @@ inline constexpr std::string_view SHARDINGKEY = "__SHARDINGKEY";
 inline constexpr std::string_view BORNHOST = "__BORNHOST";
 inline constexpr std::string_view DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC";
 inline constexpr std::string_view DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID";
-inline constexpr std::string_view INNER_NUM = "INNER_NUM";
 }  // namespace prop
 
 // TopicValidator.validateTopic and validateGroup: the remark of the refusal (code INVALID_PARAMETER), or

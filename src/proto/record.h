@@ -44,6 +44,10 @@ inline constexpr int32_t transaction_of(int32_t f) {
 inline constexpr bool is_visible(int32_t f) {
   return transaction_of(f) == transaction_none || transaction_of(f) == transaction_commit;
 }
+// One record of several messages, which its body holds as a batch.
+inline constexpr bool is_inner_batch(int32_t f) {
+  return (f & inner_batch) != 0;
+}
 inline constexpr int32_t with_transaction(int32_t f, int32_t type) {
   return (f & ~transaction_mask) | type;
 }
@@ -65,6 +69,8 @@ inline constexpr std::string_view TIMER_ENQUEUE_MS = "TIMER_ENQUEUE_MS";
 inline constexpr std::string_view TIMER_DEQUEUE_MS = "TIMER_DEQUEUE_MS";
 inline constexpr std::string_view TIMER_ROLL_TIMES = "TIMER_ROLL_TIMES";
 inline constexpr std::string_view TIMER_DEL_UNIQKEY = "TIMER_DEL_UNIQKEY";
+inline constexpr std::string_view INNER_NUM = "INNER_NUM";
+inline constexpr std::string_view INNER_BASE = "INNER_BASE";
 inline constexpr std::string_view INNER_MULTI_DISPATCH = "INNER_MULTI_DISPATCH";
 inline constexpr std::string_view INNER_MULTI_QUEUE_OFFSET = "INNER_MULTI_QUEUE_OFFSET";
 inline constexpr std::string_view CRC32 = "__CRC32#";

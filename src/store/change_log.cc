@@ -68,6 +68,17 @@ Task<Result<void>> write_zeros(File& f, uint64_t from, uint64_t to) {
 
 }  // namespace
 
+std::vector<std::string> changes_of(std::string_view content) {
+  std::vector<std::string> changes;
+  for (size_t end = content.find('\n'); end != std::string_view::npos; end = content.find('\n')) {
+    std::string_view change = change_of(content.substr(0, end));
+    if (change.empty()) break;
+    changes.push_back(unescaped(change));
+    content.remove_prefix(end + 1);
+  }
+  return changes;
+}
+
 Task<Result<std::vector<std::string>>> ChangeLog::read() {
   std::vector<std::string> changes;
   auto f = co_await disk_.open(path_, {});
@@ -84,13 +95,7 @@ Task<Result<std::vector<std::string>>> ChangeLog::read() {
   co_await (*f)->close();
   if (!bytes) co_return std::unexpected(bytes.error());
   if (!n) co_return std::unexpected(n.error());
-  std::string_view rest(text.data(), *n);
-  for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-    std::string_view change = change_of(rest.substr(0, end));
-    if (change.empty()) break;
-    changes.push_back(unescaped(change));
-    rest.remove_prefix(end + 1);
-  }
+  changes = changes_of({text.data(), *n});
   co_return changes;
 }
 

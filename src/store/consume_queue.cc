@@ -61,6 +61,7 @@ ConsumeQueue& QueueTable::get_or_create(std::string_view topic, int32_t id) {
   q->uid = next_uid_++;
   q->weight = queue_weight(t.name, id);
   q->refs = 1;  // the table's
+  if (!batch_topics_.empty() && is_batch_topic(topic)) q->batch = std::make_unique<BatchTail>();
   t.refs++;
   if (id < near_queue_ids) {
     if (t.queues.size() <= static_cast<size_t>(id)) t.queues.resize(static_cast<size_t>(id) + 1);
@@ -73,21 +74,39 @@ ConsumeQueue& QueueTable::get_or_create(std::string_view topic, int32_t id) {
   return *q;
 }
 
-bool QueueTable::push(ConsumeQueue& q, const QueueUnit& u) {
+bool QueueTable::push(ConsumeQueue& q, const QueueUnit& u, int64_t count) {
   size_t before = q.tail.capacity();
   size_t at = q.tail.size();
-  q.tail.resize(at + unit_bytes);
-  encode_unit(q.tail.data() + at, u);
+  q.tail.resize(at + static_cast<size_t>(count) * unit_bytes);
+  for (; at < q.tail.size(); at += unit_bytes) encode_unit(q.tail.data() + at, u);
   q.last_physical_end = u.physical_offset + u.bytes;
   bool was_clean = q.unwritten() == 0;
-  q.max_offset++;
+  const bool was_unused = q.max_offset == 0;
+  q.max_offset += count;
   if (q.deleted) return false;
+  const auto units = static_cast<uint64_t>(count);
   tail_bytes_ += q.tail.capacity() - before;
-  unwritten_++;
-  units_total_++;
-  weighted_sum_ += q.weight;
-  if (q.max_offset == 1) used_count_++;
+  unwritten_ += units;
+  units_total_ += units;
+  weighted_sum_ += q.weight * units;
+  if (was_unused) used_count_++;
   return was_clean;
+}
+
+void QueueTable::add_waiting(BatchTail& t, std::span<const std::byte> unit) {
+  t.waiting.insert(t.waiting.end(), unit.begin(), unit.end());
+  batch_waiting_ += unit.size();
+}
+
+void QueueTable::drop_waiting(ConsumeQueue& q, size_t bytes) {
+  std::vector<std::byte>& w = q.batch->waiting;
+  w = std::vector<std::byte>(w.begin() + static_cast<int64_t>(bytes), w.end());
+  if (!q.deleted) batch_waiting_ -= bytes;
+}
+
+void QueueTable::remove_batch_topic(std::string_view name) {
+  auto it = batch_topics_.find(name);
+  if (it != batch_topics_.end()) batch_topics_.erase(it);
 }
 
 void QueueTable::start_at(ConsumeQueue& q, int64_t offset) {
@@ -134,6 +153,7 @@ void QueueTable::forget(ConsumeQueue& q) {
   weighted_sum_ -= q.weight * static_cast<uint64_t>(q.max_offset);
   unwritten_ -= static_cast<uint64_t>(q.unwritten());
   tail_bytes_ -= q.tail.capacity();
+  if (q.batch) batch_waiting_ -= q.batch->waiting.size();
 }
 
 void QueueTable::detach_queue(ConsumeQueue& q) {

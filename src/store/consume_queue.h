@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,6 +22,16 @@
 namespace rmq::store {
 
 struct Topic;
+
+// Of a queue of a batch topic (batch_queue_files.cc): its units as RocketMQ has them.
+struct BatchTail {
+  int64_t files_begin = -1;        // where the first file begins, in bytes; -1: no files
+  int64_t files_end = -1;          // behind the last file
+  int64_t at = 0;                  // where the next unit goes
+  int64_t synced = 0;              // on stable storage up to there
+  bool new_file = false;           // its directory entry is not synced yet
+  std::vector<std::byte> waiting;  // encoded units that no file has
+};
 
 struct ConsumeQueue {
   Topic* topic = nullptr;
@@ -47,6 +59,7 @@ struct ConsumeQueue {
   bool new_file = false;        // its directory entry is not synced yet
   std::vector<std::byte> tail;  // encoded units from tail_first to max_offset
   int64_t tail_first = 0;
+  std::unique_ptr<BatchTail> batch;  // null: of an ordinary topic, in which each record has one unit
 
   int64_t unwritten() const { return max_offset - written; }
   const std::byte* tail_unit(int64_t offset) const {
@@ -94,8 +107,9 @@ class QueueTable {
 
   ConsumeQueue* find(std::string_view topic, int32_t id) const;  // null: none
   ConsumeQueue& get_or_create(std::string_view topic, int32_t id);
-  // The next unit of a queue; `offset` is its max_offset. Says whether the queue had nothing unwritten yet.
-  bool push(ConsumeQueue& q, const QueueUnit& u);
+  // The next unit of a queue, `count` times, at its max_offset. Says whether the queue had nothing unwritten
+  // yet.
+  bool push(ConsumeQueue& q, const QueueUnit& u, int64_t count = 1);
   // An empty queue whose first unit will be `offset`.
   void start_at(ConsumeQueue& q, int64_t offset);
   // Forgets units from memory that are in the files, but the newest `keep`.
@@ -105,6 +119,14 @@ class QueueTable {
   void detach_queue(ConsumeQueue& q);
   std::vector<QueueRef> all() const;  // by topic and id
   std::vector<std::string> topics() const;
+  // Topics whose records may be of several messages; to be known before their first queue.
+  void add_batch_topic(std::string_view name) { batch_topics_.emplace(name); }
+  void remove_batch_topic(std::string_view name);
+  bool is_batch_topic(std::string_view name) const { return batch_topics_.contains(name); }
+  const std::set<std::string, std::less<>>& batch_topics() const { return batch_topics_; }
+  // Encoded batch units that wait for their file.
+  void add_waiting(BatchTail& t, std::span<const std::byte> unit);
+  void drop_waiting(ConsumeQueue& q, size_t bytes);        // the first ones
   std::vector<int32_t> ids(std::string_view topic) const;  // sorted
 
   uint64_t queue_count() const { return queue_count_; }        // in the table
@@ -114,6 +136,7 @@ class QueueTable {
   uint64_t weighted_sum() const { return weighted_sum_; }      // of max_offset times weight
   uint64_t unwritten_units() const { return unwritten_; }
   uint64_t tail_bytes() const { return tail_bytes_; }
+  uint64_t batch_waiting_bytes() const { return batch_waiting_; }
   void was_written(ConsumeQueue& q, int64_t below);
   // While loading: what the files say.
   void loaded(ConsumeQueue& q);
@@ -142,6 +165,8 @@ class QueueTable {
   uint64_t weighted_sum_ = 0;
   uint64_t unwritten_ = 0;
   uint64_t tail_bytes_ = 0;
+  uint64_t batch_waiting_ = 0;
+  std::set<std::string, std::less<>> batch_topics_;
 };
 
 }  // namespace rmq::store

@@ -50,11 +50,6 @@ Task<Result<void>> refuse_foreign(Disk& disk, std::string root) {
     CO_TRY_VAR(found, co_await holds_rocksdb(disk, root + "/config/" + e.name));
     if (found) co_return fail(Errc::unsupported, rocksdb_config_reason);
   }
-  for (const auto& [dir, reason] : unserved_dirs) {
-    CO_TRY_VAR(topics, co_await list_if_there(disk, root + "/" + std::string(dir)));
-    for (const DirEntry& e : topics)
-      if (e.is_dir) co_return fail(Errc::unsupported, reason);
-  }
   co_return co_await refuse_later_version(disk, root + "/rmqd.checkpoint");
 }
 

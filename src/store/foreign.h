@@ -1,7 +1,6 @@
 // Store directories that look like RocketMQ's but keep what we need elsewhere than in the files that we know:
-// ConsumeQueues or configuration in RocksDB, batch ConsumeQueues, a DLedger log, a store of a later rmqd.
-// Serving one would hide messages or lose topics and offsets, so they are refused before anything in them is
-// touched.
+// ConsumeQueues or configuration in RocksDB, a DLedger log, a store of a later rmqd. Serving one would hide
+// messages or lose topics and offsets, so they are refused before anything in them is touched.
 #pragma once
 
 #include <span>

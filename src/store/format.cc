@@ -104,6 +104,18 @@ std::optional<TimerTag> timer_tag_of(const proto::RecordView& r) {
   return t;
 }
 
+int32_t inner_messages_of(const proto::RecordView& r) {
+  // Nearly all records end here.
+  if (!proto::sys_flag::is_inner_batch(r.sys_flag)) return 1;
+  if (r.topic.starts_with("%RETRY%") || r.topic.starts_with("%DLQ%")) return 1;
+  const auto number = r.property(proto::prop::INNER_NUM);
+  if (!number || !r.property(proto::prop::INNER_BASE)) return 1;
+  int32_t n = 0;
+  const auto [end, err] = std::from_chars(number->data(), number->data() + number->size(), n);
+  const bool good = err == std::errc() && end == number->data() + number->size();
+  return good && n >= 1 && n <= inner_messages_max ? n : 1;
+}
+
 int64_t unit_tags_code(const proto::RecordView& r, std::span<const int64_t> delay_level_ms) {
   if (r.topic == timer_topic) {
     auto tag = timer_tag_of(r);

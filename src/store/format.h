@@ -46,6 +46,16 @@ inline bool is_blank(const QueueUnit& u) {
   return u.physical_offset == 0 && u.bytes == blank_unit_size;
 }
 
+// Topics with queue.type=BatchCQ, in which a record may be of several messages: RocketMQ's ConsumeQueues,
+// which have a unit of 46 bytes (compaction_format.h) for each record; and ours, with one of 20 bytes for
+// each message.
+inline constexpr std::string_view batch_queue_dir = "batchconsumequeue";
+inline constexpr std::string_view own_batch_queue_dir = "rmqd.batchqueue";
+inline constexpr int32_t inner_messages_max = 32'767;
+// How many queue offsets a record takes: 1, or INNER_NUM of an inner batch that says its INNER_BASE too. The
+// topics of what consumers could not consume have copies of such records, at one offset each.
+int32_t inner_messages_of(const proto::RecordView& r);
+
 inline constexpr std::string_view schedule_topic = "SCHEDULE_TOPIC_XXXX";
 inline constexpr std::string_view timer_topic = "rmq_sys_wheel_timer";
 // Ours. A record there says what was delivered in time (daemon/broker/delivery.h), and vouches for the copies
@@ -133,14 +143,6 @@ inline constexpr const char* rocksdb_config_reason =
     "its topics, groups and offsets are in RocksDB (storeType=defaultRocksDB), which rmqd does not read";
 inline constexpr const char* dledger_reason = "its CommitLog is one of DLedger, which rmqd does not read";
 inline constexpr const char* later_version_reason = "a later version of rmqd wrote it";
-// Where a directory for a topic means messages that the broker does not serve; offline tools pass them over.
-struct UnservedDir {
-  std::string_view dir;
-  const char* reason;
-};
-inline constexpr UnservedDir unserved_dirs[] = {
-    {"batchconsumequeue", "it has batch ConsumeQueues (queue.type=BatchCQ), which this rmqd does not serve"},
-};
 bool may_hold_rocksdb_config(std::string_view config_dir);  // the name of a directory in config/
 bool is_dledger_dir(std::string_view name);                 // ... in the root
 

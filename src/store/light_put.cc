@@ -1,5 +1,5 @@
-// Messages on their way into light queues (light_queues.h): what they name is checked when they come, and
-// what the record says of the offsets there is known when it is appended.
+// Messages whose records say which offsets they have in queues: those for light queues (light_queues.h), and
+// inner batches. What they ask for is checked when they come, the offsets are known when they are appended.
 #include <algorithm>
 #include <map>
 
@@ -20,27 +20,35 @@ size_t bytes_for(const std::vector<std::string_view>& names) {
   return offsets_name.size() + 3 + names.size() * (digits_max + 1);
 }
 
-// The properties without what an earlier record of the message said about its offsets.
-std::string without_offsets(std::string_view properties) {
+// The properties without what an earlier record of the message said about its offsets under that name; each
+// with its separator behind it.
+std::string without(std::string_view properties, std::string_view name) {
   std::string out;
   out.reserve(properties.size() + 64);
   while (!properties.empty()) {
     const size_t end = properties.find('\x02');
     std::string_view entry = properties.substr(0, end);
     properties = end == std::string_view::npos ? std::string_view() : properties.substr(end + 1);
-    const bool is_offsets = entry.starts_with(offsets_name) && entry.size() > offsets_name.size() &&
-                            entry[offsets_name.size()] == '\x01';
-    if (entry.empty() || is_offsets) continue;
+    const bool is_it = entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '\x01';
+    if (entry.empty() || is_it) continue;
     out += entry;
     out += '\x02';
   }
   return out;
 }
 
+void add_offsets(std::string& text, std::string_view name, std::string_view value) {
+  text += name;
+  text += '\x01';
+  text += value;
+  text += '\x02';
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string_view>> MessageStore::Impl::light_queues_of(const MessageIn& m) const {
-  if (!proto::sys_flag::is_visible(m.sys_flag) || has_no_light_queues(m.topic))
+  const bool none = options_.light_queues_max == 0 || m.inner_messages > 0;
+  if (none || !proto::sys_flag::is_visible(m.sys_flag) || has_no_light_queues(m.topic))
     return std::vector<std::string_view>();
   if (m.properties.find(proto::prop::INNER_MULTI_DISPATCH) == std::string_view::npos)
     return std::vector<std::string_view>();
@@ -71,16 +79,18 @@ PutMessageStatus MessageStore::Impl::check_light(const MessageIn& m, size_t prop
   return PutMessageStatus::PUT_OK;
 }
 
-std::vector<std::string> MessageStore::Impl::light_properties(PutWaiter& w) {
+std::vector<std::string> MessageStore::Impl::late_properties(PutWaiter& w) {
   std::vector<std::string> texts;
   std::map<ConsumeQueue*, int64_t> taken;  // offsets that messages before this one will get
-  auto next_of = [&](std::string_view topic, int32_t id) {
+  auto next_of = [&](std::string_view topic, int32_t id, int32_t messages = 1) {
     ConsumeQueue& q = table_.get_or_create(topic, id);
-    return q.next_offset + taken[&q]++;
+    const int64_t first = q.next_offset + taken[&q];
+    taken[&q] += messages;
+    return first;
   };
   const bool any = std::any_of(w.messages.begin(), w.messages.end(), [this](const MessageIn& m) {
     auto names = light_queues_of(m);
-    return names && !names->empty();
+    return m.inner_messages > 0 || (names && !names->empty());
   });
   if (!any) return texts;
   w.total_bytes = 0;
@@ -88,18 +98,22 @@ std::vector<std::string> MessageStore::Impl::light_properties(PutWaiter& w) {
     auto names = light_queues_of(m);
     check(names.has_value());  // it was looked at when it came
     std::string& text = texts.emplace_back();
-    if (proto::sys_flag::is_visible(m.sys_flag)) next_of(m.topic, m.queue_id);
+    int64_t base = 0;
+    if (proto::sys_flag::is_visible(m.sys_flag))
+      base = next_of(m.topic, m.queue_id, std::max(m.inner_messages, 1));
     std::string room;
     proto::RecordFields f = record_fields(m, {}, room);
-    if (!names->empty()) {
-      text = without_offsets(f.properties);
-      text += offsets_name;
-      text += '\x01';
-      for (size_t i = 0; i < names->size(); i++) {
-        if (i > 0) text += light_queue_separator;
-        text += std::to_string(next_of((*names)[i], light_queue_id));
+    if (m.inner_messages > 0) {
+      text = without(f.properties, proto::prop::INNER_BASE);
+      add_offsets(text, proto::prop::INNER_BASE, std::to_string(base));
+    } else if (!names->empty()) {
+      std::string list;
+      for (std::string_view name : *names) {
+        if (!list.empty()) list += light_queue_separator;
+        list += std::to_string(next_of(name, light_queue_id));
       }
-      text += '\x02';
+      text = without(f.properties, offsets_name);
+      add_offsets(text, offsets_name, list);
     }
     if (!text.empty()) f = record_fields(m, text, room);
     w.total_bytes += proto::record_size(f);

@@ -19,10 +19,10 @@ bool MessageStore::Impl::in_memory(int64_t physical_offset) const {
   return log_.appended_offset() - static_cast<uint64_t>(physical_offset) <= options_.in_memory_distance_bytes;
 }
 
-bool MessageStore::Impl::batch_full(const GetMessageResult& r, const QueueUnit& u,
+bool MessageStore::Impl::batch_full(const GetMessageResult& r, const QueueUnit& u, int64_t messages,
                                     int32_t max_messages) const {
   if (r.message_count == 0) return false;
-  if (static_cast<int64_t>(r.message_count) + 1 > max_messages) return true;
+  if (static_cast<int64_t>(r.message_count) + messages > max_messages) return true;
   bool hot = in_memory(u.physical_offset);
   uint64_t bytes = r.byte_count + static_cast<uint64_t>(u.bytes);
   if (bytes > (hot ? options_.transfer_bytes_in_memory : options_.transfer_bytes_on_disk)) return true;
@@ -109,7 +109,16 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int3
       bool there = units.get(o, u);
       check(there);
     }
-    if (batch_full(r, u, max_messages)) co_return;
+    int64_t next = o + 1;
+    if (q.batch) {
+      auto found = co_await record_end(units, o, u, r.max_offset);
+      if (!found) {
+        if (r.message_count == 0) r.status = GetMessageStatus::OFFSET_FOUND_NULL;
+        co_return;
+      }
+      next = *found;
+    }
+    if (batch_full(r, u, next - o, max_messages)) co_return;
     bool wanted = !is_blank(u) && u.bytes > 0 && u.physical_offset >= log_min;
     if (!wanted && r.message_count == 0) r.status = GetMessageStatus::MESSAGE_WAS_REMOVING;
     const Judgement j = wanted ? judge(g.filter, u) : Judgement::drop;
@@ -123,12 +132,13 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int3
       if (!added && r.message_count == 0) r.status = GetMessageStatus::OFFSET_FOUND_NULL;
       if (!added || *added == Added::later) co_return;
       if (*added == Added::yes) {
-        r.message_count++;
+        r.message_count += static_cast<uint32_t>(next - o);
         r.byte_count += static_cast<uint64_t>(u.bytes);
         r.status = GetMessageStatus::FOUND;
       }
     }
-    r.next_begin_offset = o + 1;
+    r.next_begin_offset = next;
+    o = next - 1;
   }
 }
 
@@ -311,6 +321,12 @@ int64_t MessageStore::min_offset(std::string_view topic, int32_t queue_id) const
 int64_t MessageStore::max_offset(std::string_view topic, int32_t queue_id) const {
   ConsumeQueue* q = impl_->table_.find(topic, queue_id);
   return q != nullptr ? q->max_offset : 0;
+}
+std::vector<int32_t> MessageStore::queue_ids(std::string_view topic) const {
+  return impl_->table_.ids(topic);
+}
+std::vector<std::string> MessageStore::topics_with_queues() const {
+  return impl_->table_.topics();
 }
 Task<int64_t> MessageStore::store_time(std::string_view topic, int32_t queue_id, int64_t offset) {
   return impl_->store_time(topic, queue_id, offset);

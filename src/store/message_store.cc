@@ -139,6 +139,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   CO_TRY(co_await disk_.make_dirs(options_.root));
   CO_TRY(co_await disk_.make_dirs(options_.commit_log_dir));
   CO_TRY(co_await disk_.make_dirs(options_.root + "/consumequeue"));
+  CO_TRY(co_await begin_batch_topics());
   CO_TRY(co_await checkpoint_files_.lock());
   CO_TRY(co_await checkpoint_files_.load());
   CO_TRY(co_await log_.segments().load());
@@ -212,6 +213,8 @@ PutMessageStatus MessageStore::Impl::check_message(const MessageIn& m, size_t& b
   if (limited && n > options_.max_message_bytes + record_overhead_max)
     return PutMessageStatus::MESSAGE_ILLEGAL;
   bytes += n;
+  const PutMessageStatus batch = check_inner_batch(m, proto::properties_bytes(f), bytes);
+  if (m.inner_messages > 0 || batch != PutMessageStatus::PUT_OK) return batch;
   if (options_.light_queues_max == 0) return PutMessageStatus::PUT_OK;
   return check_light(m, proto::properties_bytes(f), bytes);
 }
@@ -231,16 +234,17 @@ void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaite
   check(written == n);
   log_.appended(n);
   const StoredProperties p = stored_properties(f.properties);
+  const int32_t messages = std::max(m.inner_messages, 1);
   uint32_t keys = 0;
   if (index_.enabled() && is_indexed(m.sys_flag))
     keys = each_index_hash(m.topic, p, [&](int32_t hash) { pending_hashes_.push(hash); });
   if (q != nullptr) {
-    q->next_offset++;
+    q->next_offset += messages;
     q->refs++;
   }
-  const uint32_t lights = properties.empty() ? 0 : append_lights(m);
+  const uint32_t lights = properties.empty() || m.inner_messages > 0 ? 0 : append_lights(m);
   pending_.push({log_.appended_offset(), w.end, q, f.queue_offset, tags_code_of(m, p), now_ms,
-                 static_cast<int32_t>(n), keys, lights});
+                 static_cast<int32_t>(n), messages, keys, lights});
   if (r.physical_offset < 0) {
     r.physical_offset = f.physical_offset;
     r.queue_offset = f.queue_offset;
@@ -254,7 +258,7 @@ void MessageStore::Impl::append(PutWaiter& w) {
   int64_t now_ms = last_store_ms_ = std::max(last_store_ms_, Loop::current().wall_ms());
   if (w.batch) w.result->physical_offsets.reserve(w.messages.size());
   std::vector<std::string> texts;
-  if (options_.light_queues_max != 0) texts = light_properties(w);
+  if (options_.light_queues_max != 0 || w.messages[0].inner_messages > 0) texts = late_properties(w);
   log_.open_run(w.total_bytes);
   w.end = log_.appended_offset() + w.total_bytes;
   for (size_t i = 0; i < w.messages.size(); i++)
@@ -279,7 +283,7 @@ Task<bool> MessageStore::Impl::log_may_grow(bool urgent) {
 
 // False: wait; or, with `refused` changed, there will be no room.
 bool MessageStore::Impl::room_now(size_t bytes, bool urgent, PutMessageStatus& refused) {
-  if (pending_.size() >= pending_records_max_ || table_.unwritten_units() >= unwritten_units_max_)
+  if (pending_.size() >= pending_records_max_ || queue_files_.unwritten_units() >= unwritten_units_max_)
     return false;
   if (pending_hashes_.size() >= pending_records_max_ * hashes_per_record) return false;
   if (pending_lights_.size() >= pending_records_max_) return false;
@@ -415,19 +419,18 @@ Task<PutMessageStatus> MessageStore::Impl::confirmed(uint64_t end) {
   co_return failed_ ? PutMessageStatus::SERVICE_NOT_AVAILABLE : PutMessageStatus::FLUSH_DISK_TIMEOUT;
 }
 
-void MessageStore::Impl::dispatch_to_queue(ConsumeQueue* queue, int64_t queue_offset, const PendingRecord& p,
-                                           int64_t now_ns) {
+void MessageStore::Impl::dispatch_to_queue(ConsumeQueue* queue, int64_t queue_offset, int32_t messages,
+                                           const PendingRecord& p, int64_t now_ns) {
   QueueRef q(queue);
   q->refs--;  // the ring's
   if (q->deleted) return;
   check(q->max_offset == queue_offset);
   int64_t physical = static_cast<int64_t>(p.end) - p.bytes;
-  bool first = table_.push(*q, {physical, p.bytes, p.tags_code});
-  if (first) queue_files_.note_unwritten(*q);
+  queue_files_.add(*q, {physical, p.bytes, p.tags_code}, messages, p.store_timestamp_ms);
   q->touched_ns = now_ns;
   if (arrivals_ != nullptr)
-    arrivals_->on_arrival(
-        {q->topic->name, q->id, queue_offset, p.tags_code, p.store_timestamp_ms, physical, p.bytes});
+    arrivals_->on_arrival({q->topic->name, q->id, queue_offset, p.tags_code, p.store_timestamp_ms, physical,
+                           p.bytes, messages});
 }
 
 // A record has been confirmed: whoever derives something from the log gets it, in the order of the log.
@@ -435,11 +438,11 @@ void MessageStore::Impl::dispatch(const PendingRecord& p, int64_t now_ns) {
   confirmed_store_ms_ = p.store_timestamp_ms;
   index_.add_record(static_cast<int64_t>(p.end) - p.bytes, p.store_timestamp_ms, p.keys);
   for (uint32_t i = 0; i < p.keys; i++, pending_hashes_.pop()) index_.add_hash(pending_hashes_.front());
-  if (p.queue != nullptr) dispatch_to_queue(p.queue, p.queue_offset, p, now_ns);
+  if (p.queue != nullptr) dispatch_to_queue(p.queue, p.queue_offset, p.messages, p, now_ns);
   for (uint32_t i = 0; i < p.lights; i++) {
     const PendingLight light = pending_lights_.front();
     pending_lights_.pop();
-    dispatch_to_queue(light.queue, light.queue_offset, p, now_ns);
+    dispatch_to_queue(light.queue, light.queue_offset, 1, p, now_ns);
   }
 }
 
@@ -586,6 +589,7 @@ Task<void> MessageStore::Impl::checkpoint_loop() {
 
 Task<void> MessageStore::Impl::delete_topic(std::string topic) {
   std::vector<QueueRef> queues = table_.detach(topic);
+  table_.remove_batch_topic(topic);
   if (queues.empty() && !compaction_.may_have_files(topic)) co_return;
   deletions_++;
   deletions_running_++;
@@ -697,9 +701,6 @@ std::vector<MessageStore::QueueName> MessageStore::expired_queues() const {
 Task<bool> MessageStore::drop_expired_queue(QueueName name, std::function<void()> gone) {
   return impl_->drop_expired_queue(std::move(name), std::move(gone));
 }
-std::vector<int32_t> MessageStore::queue_ids(std::string_view topic) const {
-  return impl_->table_.ids(topic);
-}
 Task<Result<void>> MessageStore::discard_below(std::string topic, int32_t queue_id, int64_t physical) {
   QueueRef q(impl_->table_.find(topic, queue_id));
   if (!q) co_return Result<void>();
@@ -721,9 +722,6 @@ void MessageStore::set_retention(const RetentionOptions& o) {
 }
 void MessageStore::delete_expired() {
   impl_->retention_.delete_expired();
-}
-std::vector<std::string> MessageStore::topics_with_queues() const {
-  return impl_->table_.topics();
 }
 
 void MessageStore::set_needed_from(int64_t physical) {

@@ -85,6 +85,14 @@ class MessageStore {
   // Near enough to the end of the log to be called hot (RocketMQ's rule about the page cache).
   bool in_memory(int64_t physical_offset) const;
 
+  // A topic with queue.type=BatchCQ that is new, before its first message (StoreOptions::batch_topics).
+  // Errc::bad_input: there are queues of that name, of a topic that was none.
+  Task<Result<void>> add_batch_topic(std::string topic);
+  bool is_batch_topic(std::string_view topic) const;
+  // The offset of the first message of the record that holds the message at `offset`; `offset` itself in a
+  // queue of another topic, or where nothing is.
+  Task<int64_t> record_begin(std::string_view topic, int32_t queue_id, int64_t offset);
+
   // The topic's queues are gone at once; their files when it resolves. Puts may go on: what comes after is a
   // new topic that starts at offset 0, what was appended before but not yet confirmed is in no queue.
   Task<void> delete_topic(std::string topic);

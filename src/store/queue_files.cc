@@ -1,9 +1,11 @@
 #include "store/queue_files.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 #include "store/blocks.h"
+#include "store/compaction_format.h"
 #include "store/segments.h"
 
 namespace rmq::store {
@@ -14,10 +16,13 @@ QueueFiles::QueueFiles(Disk& disk, const StoreOptions& o, StoreStats& stats, Que
       stats_(stats),
       table_(table),
       root_(o.root + "/consumequeue"),
-      file_units_(o.consume_queue_file_units) {}
+      own_batch_root_(o.root + "/" + std::string(own_batch_queue_dir)),
+      batch_root_(o.root + "/" + std::string(batch_queue_dir)),
+      file_units_(o.consume_queue_file_units),
+      batch_file_bytes_(int64_t{o.batch_queue_file_units} * static_cast<int64_t>(batch_unit_bytes)) {}
 
 std::string QueueFiles::dir_of(const ConsumeQueue& q) const {
-  return root_ + "/" + q.topic->name + "/" + std::to_string(q.id);
+  return root_of(q) + "/" + q.topic->name + "/" + std::to_string(q.id);
 }
 
 std::string QueueFiles::path_of(const ConsumeQueue& q, int64_t file_first) const {
@@ -95,6 +100,20 @@ void QueueFiles::note_unwritten(ConsumeQueue& q) {
   unwritten_.emplace_back(&q);
 }
 
+void QueueFiles::add(ConsumeQueue& q, const QueueUnit& u, int32_t messages, int64_t store_timestamp_ms) {
+  if (q.batch && !q.deleted) {
+    std::array<std::byte, batch_unit_bytes> unit;
+    encode_batch_unit(unit.data(), {.physical_offset = u.physical_offset,
+                                    .bytes = u.bytes,
+                                    .tags_code = u.tags_code,
+                                    .store_timestamp_ms = store_timestamp_ms,
+                                    .base_offset = q.max_offset,
+                                    .count = static_cast<int16_t>(messages)});
+    table_.add_waiting(*q.batch, unit);
+  }
+  if (table_.push(q, u, messages)) note_unwritten(q);
+}
+
 // A queue that begins within a file: the units before its first one are blank, as in RocketMQ.
 Task<Result<void>> QueueFiles::fill_blank(File& f, int64_t units) {
   constexpr int64_t step = 32'768;
@@ -137,6 +156,7 @@ Task<Result<void>> QueueFiles::write_queue(ConsumeQueue& q) {
     int64_t file_first = q.written - q.written % file_units_;
     CO_TRY(co_await write_some(q, file_first, std::min(q.max_offset, file_first + file_units_)));
   }
+  if (q.batch) CO_TRY(co_await write_batch(q));
   co_return Result<void>();
 }
 
@@ -202,8 +222,9 @@ Task<Result<void>> QueueFiles::sync_queue(ConsumeQueue& q) {
     std::string dir = dir_of(q);
     CO_TRY(co_await disk_.sync_dir(dir));
     CO_TRY(co_await disk_.sync_dir(parent_of(dir)));
-    CO_TRY(co_await disk_.sync_dir(root_));
+    CO_TRY(co_await disk_.sync_dir(root_of(q)));
   }
+  if (q.batch) CO_TRY(co_await sync_batch(q));
   q.synced = to;
   co_return Result<void>();
 }
@@ -243,6 +264,11 @@ Task<Result<bool>> QueueFiles::sync_all() {
     const bool one_by_one = !r && r.error().code == Errc::unsupported;
     if (one_by_one) r = co_await sync_listed(now);
     for (size_t i = 0; i < now.size() && r && !one_by_one; i++) {
+      if (now[i]->batch) {  // their directories may be on another file system
+        std::vector<QueueRef> one{now[i]};
+        r = co_await sync_listed(std::move(one));
+        continue;
+      }
       now[i]->synced = std::max(now[i]->synced, to[i]);
       if (now[i]->written == to[i]) now[i]->new_file = false;
     }
@@ -286,34 +312,47 @@ Task<Result<void>> QueueFiles::remove_tree(std::string dir) {
 Task<Result<void>> QueueFiles::delete_topic(std::string topic, std::vector<QueueRef> queues) {
   auto mark = deleting_.insert(topic);
   co_await writer_.acquire();
+  const bool batch = !queues.empty() && queues.front()->batch != nullptr;
   for (QueueRef& q : queues) forget(q->uid);
   queues.clear();
-  Result<void> r = co_await remove_tree(root_ + "/" + topic);
-  if (r) r = co_await disk_.sync_dir(root_);
+  Result<void> r;
+  const std::vector<std::string> own{root_}, both{own_batch_root_, batch_root_};
+  for (const std::string& root : batch ? both : own) {
+    if (r) r = co_await remove_tree(root + "/" + topic);
+    if (r) r = co_await disk_.sync_dir(root);
+  }
   deleting_.erase(mark);
   writer_.release();
   co_return r;
 }
 
 Task<Result<void>> QueueFiles::remove_queue(ConsumeQueue& q) {
-  std::string dir = dir_of(q);
+  const std::string dir = dir_of(q), batch = q.batch ? batch_dir_of(q) : std::string();
   forget(q.uid);
   table_.detach_queue(q);
+  if (!batch.empty()) CO_TRY(co_await remove_tree(batch));
   co_return co_await remove_tree(dir);
 }
 
 Task<Result<bool>> QueueFiles::any() {
-  CO_TRY_VAR(entries, co_await disk_.list(root_));
-  co_return !entries.empty();
+  const std::array<std::string, 3> roots{root_, own_batch_root_, batch_root_};
+  for (const std::string& root : roots) {
+    auto entries = co_await disk_.list(root);
+    if (!entries && entries.error().code != Errc::not_found) co_return std::unexpected(entries.error());
+    if (entries && !entries->empty()) co_return true;
+  }
+  co_return false;
 }
 
 Task<Result<void>> QueueFiles::delete_queue(QueueRef q) {
-  const std::string topic = q->topic->name, dir = dir_of(*q);
+  const std::string topic = q->topic->name, dir = dir_of(*q), root = root_of(*q);
+  const std::string batch = q->batch ? batch_dir_of(*q) : std::string();
   auto mark = deleting_.insert(topic);
   co_await writer_.acquire();
   forget(q->uid);
   Result<void> r = co_await remove_tree(dir);
-  if (r) r = co_await disk_.sync_dir(root_ + "/" + topic);
+  if (r) r = co_await disk_.sync_dir(root + "/" + topic);
+  if (r && !batch.empty()) r = co_await remove_tree(batch);
   deleting_.erase(mark);
   writer_.release();
   co_return r;
@@ -328,16 +367,24 @@ Task<Result<void>> QueueFiles::remove_all() {
   unsynced_.clear();
   busy_tails_.clear();
   CO_TRY(co_await disk_.make_dirs(root_));
-  CO_TRY_VAR(topics, co_await disk_.list(root_));
-  for (const DirEntry& t : topics) {
-    const std::string dir = root_ + "/" + t.name;
+  CO_TRY(co_await empty_root(root_));
+  CO_TRY(co_await empty_root(own_batch_root_));
+  CO_TRY(co_await empty_root(batch_root_));
+  co_return co_await disk_.sync_dir(options_.root);
+}
+
+Task<Result<void>> QueueFiles::empty_root(std::string root) {
+  auto topics = co_await disk_.list(root);
+  if (!topics && topics.error().code == Errc::not_found) co_return Result<void>();
+  if (!topics) co_return std::unexpected(topics.error());
+  for (const DirEntry& t : *topics) {
+    const std::string dir = root + "/" + t.name;
     if (t.is_dir)
       CO_TRY(co_await remove_tree(dir));
     else
       CO_TRY(co_await disk_.remove(dir));
   }
-  CO_TRY(co_await disk_.sync_dir(root_));
-  co_return co_await disk_.sync_dir(options_.root);
+  co_return co_await disk_.sync_dir(root);
 }
 
 // ---- reading -----------------------------------------------------------------------------------------

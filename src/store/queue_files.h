@@ -51,12 +51,16 @@ class QueueFiles {
 
   // --- writing
   void note_unwritten(ConsumeQueue& q);
+  // The next record of a queue, of so many messages, stored at that time.
+  void add(ConsumeQueue& q, const QueueUnit& u, int32_t messages, int64_t store_timestamp_ms);
   // So many may wait for their file; one takes up to 32 bytes, as vectors grow.
   uint64_t unwritten_units_max() const { return options_.waiting_bytes / 3 * 2 / 32; }
+  // Units that wait, those of batch topics by what theirs take.
+  uint64_t unwritten_units() const { return table_.unwritten_units() + table_.batch_waiting_bytes() / 16; }
   // Of many queues each has few units, and writing one costs as much as writing a thousand: then later.
   bool write_soon() const {
     const uint64_t many = unwritten_units_max() / 5 * 2;
-    return table_.unwritten_units() >= std::min(std::max(unwritten_.size() * 8, unwritten_units_soon), many);
+    return unwritten_units() >= std::min(std::max(unwritten_.size() * 8, unwritten_units_soon), many);
   }
   size_t unwritten_queues() const { return unwritten_.size(); }
   // Units that are in memory only. Those for which the disk has no room stay there: no_space().
@@ -70,6 +74,21 @@ class QueueFiles {
   Task<Result<void>> delete_queue(QueueRef q);
   void trim_idle(int64_t now_ns);
   Task<void> close();
+
+  // --- batch topics, batch_queue_files.cc
+  // Their directories, before the first of them has messages; on stable storage.
+  Task<Result<void>> make_batch_dirs();
+  // After load(), with the same arguments: where RocketMQ's files go on. Queues that the table does not have
+  // lose them. False: they are not of the same records as the table's units.
+  Task<Result<bool>> load_batch(int64_t limit, int64_t log_min, bool cut);
+  // RocketMQ's files are all that there is of these queues: units of our own are made of them. False: they
+  // make no sense.
+  Task<Result<bool>> import_batch(int64_t log_min);
+  // What was made of RocketMQ's files before.
+  Task<Result<void>> remove_imported();
+  // Removes the first of RocketMQ's files when the log has nothing of it, as remove_front().
+  Task<Result<std::string>> remove_batch_front(ConsumeQueue& q, int64_t log_min);
+  int64_t batch_file_bytes() const { return batch_file_bytes_; }
 
   // --- retention, queue_clean.cc
   // Moves min_offset behind the units of records that lie below `log_min`. It never goes back.
@@ -113,6 +132,18 @@ class QueueFiles {
   // Units in memory that are in files as well.
   uint64_t tail_bytes_max() const { return options_.waiting_bytes / 6; }
 
+  struct BatchListed;
+  const std::string& root_of(const ConsumeQueue& q) const { return q.batch ? own_batch_root_ : root_; }
+  std::string batch_dir_of(const ConsumeQueue& q) const;
+  Task<Result<std::shared_ptr<File>>> batch_file_of(ConsumeQueue& q, int64_t file_at, bool create);
+  Task<Result<void>> write_batch(ConsumeQueue& q);
+  Task<Result<void>> sync_batch(ConsumeQueue& q);
+  Task<Result<std::vector<BatchListed>>> list_batch();
+  Task<Result<void>> list_batch_files(BatchListed& l);
+  Task<Result<void>> find_batch_end(BatchListed& l, int64_t limit);
+  Task<Result<void>> cut_batch(ConsumeQueue& q, const BatchListed& l);
+  Task<Result<bool>> import_queue(const BatchListed& l, int64_t log_min);
+  Task<Result<void>> remove_batch_of_others();
   std::string dir_of(const ConsumeQueue& q) const;
   std::string path_of(const ConsumeQueue& q, int64_t file_first) const;
   Task<Result<std::shared_ptr<File>>> file_of(ConsumeQueue& q, int64_t file_first, bool create);
@@ -129,6 +160,7 @@ class QueueFiles {
   Task<Result<void>> write_one(QueueRef& q);
   Task<Result<void>> sync_listed(std::vector<QueueRef> queues);
   Task<Result<void>> remove_tree(std::string dir);
+  Task<Result<void>> empty_root(std::string root);
   Task<void> load_worker(std::vector<Listed>& all, size_t& next, Result<void>& result);
   Task<Result<void>> load_queue(Listed& l);
   Task<Result<void>> tidy(const std::vector<Listed>& all);
@@ -145,8 +177,8 @@ class QueueFiles {
   const StoreOptions& options_;
   StoreStats& stats_;
   QueueTable& table_;
-  const std::string root_;
-  const int64_t file_units_;
+  const std::string root_, own_batch_root_, batch_root_;
+  const int64_t file_units_, batch_file_bytes_;
   Semaphore writer_{1};
   QueueListener* listener_ = nullptr;
   bool no_space_ = false;  // units of the last write_listed() did not all get to the files

@@ -1,5 +1,6 @@
 // Finding out at the start what the ConsumeQueue files hold.
 #include <algorithm>
+#include <array>
 #include <ranges>
 #include <utility>
 
@@ -16,6 +17,7 @@ struct QueueFiles::Listed {
   int64_t log_min;
   bool cut;
   const QueueEnds& ends;
+  const std::string& root;
   bool removed = false;  // it held no queue
 };
 
@@ -133,11 +135,14 @@ Task<Result<void>> QueueFiles::trim_disorder(ConsumeQueue& q, int64_t log_min, b
   constexpr int64_t unsynced_units_max = 65'536;
   Peek peek;
   int64_t good = std::max(q.files_begin, q.max_offset - unsynced_units_max), end = 0;
+  QueueUnit last;
   while (good < q.max_offset) {
     CO_TRY_VAR(u, co_await read_unit(q, good, peek));
     const int64_t unit_end = u.physical_offset + u.bytes;
-    if (!is_blank(u) && (u.bytes <= 0 || u.physical_offset < end || unit_end > log_min)) break;
+    const bool again = q.batch && u == last;  // the next message of the same record
+    if (!is_blank(u) && !again && (u.bytes <= 0 || u.physical_offset < end || unit_end > log_min)) break;
     if (!is_blank(u)) end = unit_end;
+    last = u;
     good++;
   }
   if (good == q.max_offset && q.min_offset == good) co_return Result<void>();
@@ -208,26 +213,33 @@ Task<Result<void>> QueueFiles::tidy(const std::vector<Listed>& all) {
   for (const Listed& l : all) {
     if (!l.removed || l.topic == last) continue;
     last = l.topic;
-    const std::string dir = root_ + "/" + l.topic;
+    const std::string dir = l.root + "/" + l.topic;
     CO_TRY(co_await disk_.sync_dir(dir));
     CO_TRY_VAR(rest, co_await disk_.list(dir));
     if (rest.empty()) CO_TRY(co_await disk_.remove(dir));
+    CO_TRY(co_await disk_.sync_dir(l.root));
   }
-  if (!last.empty()) CO_TRY(co_await disk_.sync_dir(root_));
   co_return Result<void>();
 }
 
 Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut, const QueueEnds& ends) {
   CO_TRY(co_await disk_.make_dirs(root_));
-  CO_TRY_VAR(topics, co_await disk_.list(root_));
+  CO_TRY(co_await remove_batch_of_others());
   std::vector<Listed> all;
-  for (auto& t : topics) {
-    if (!t.is_dir) continue;
-    CO_TRY_VAR(ids, co_await disk_.list(root_ + "/" + t.name));
-    if (ids.empty()) CO_TRY(co_await disk_.remove(root_ + "/" + t.name));
-    int32_t id = 0;
-    for (auto& e : ids)
-      if (e.is_dir && parse_queue_id(e.name, id)) all.push_back({t.name, id, limit, log_min, cut, ends});
+  const std::array<const std::string*, 2> roots{&root_, &own_batch_root_};
+  for (const std::string* root : roots) {
+    auto topics = co_await disk_.list(*root);
+    if (!topics && topics.error().code == Errc::not_found) continue;
+    if (!topics) co_return std::unexpected(topics.error());
+    for (auto& t : *topics) {
+      if (!t.is_dir || table_.is_batch_topic(t.name) != (root == &own_batch_root_)) continue;
+      CO_TRY_VAR(ids, co_await disk_.list(*root + "/" + t.name));
+      if (ids.empty()) CO_TRY(co_await disk_.remove(*root + "/" + t.name));
+      int32_t id = 0;
+      for (auto& e : ids)
+        if (e.is_dir && parse_queue_id(e.name, id))
+          all.push_back({t.name, id, limit, log_min, cut, ends, *root});
+    }
   }
   Result<void> result;
   size_t next = 0;

@@ -173,10 +173,9 @@ bool Recovery::dispatch_to_queue(const proto::RecordView& v) {
 }
 
 void Recovery::add_unit(ConsumeQueue& q, const proto::RecordView& v) {
-  table_.push(q,
-              {v.physical_offset, static_cast<int32_t>(v.size), unit_tags_code(v, options_.delay_level_ms)});
+  files_.add(q, {v.physical_offset, static_cast<int32_t>(v.size), unit_tags_code(v, options_.delay_level_ms)},
+             inner_messages_of(v), v.store_timestamp_ms);
   q.next_offset = q.max_offset;
-  files_.note_unwritten(q);
 }
 
 Task<Result<void>> Recovery::dispatch(const proto::RecordView& v) {
@@ -188,6 +187,7 @@ Task<Result<void>> Recovery::dispatch(const proto::RecordView& v) {
     there.topic = p.queue;
     there.queue_id = light_queue_id;
     there.queue_offset = p.offset;
+    there.sys_flag &= ~proto::sys_flag::inner_batch;
     if (!rebuild_wanted_) CO_TRY(co_await dispatch_mending(there));
   }
   co_return Result<void>();
@@ -261,8 +261,10 @@ Task<Result<void>> Recovery::load_own() {
   from_ = static_cast<uint64_t>(own_->queues_durable);
   CO_TRY(co_await files_.load(own_->queues_durable, log_min, !clean_, ends_));
   if (ends_.log_begin() <= log_min) apply_ends();
+  CO_TRY_VAR(batches_fit, co_await files_.load_batch(own_->queues_durable, log_min, !clean_));
   // A queue that is lost and garbage that looks like another one may make the same count and sum.
-  bool same = table_.used_queue_count() == own_->queue_count && table_.units_total() == own_->queue_units;
+  bool same = batches_fit && table_.used_queue_count() == own_->queue_count &&
+              table_.units_total() == own_->queue_units;
   same = same && (own_->queue_sum == 0 || table_.weighted_sum() == own_->queue_sum);
   if (!same) co_return co_await rebuild_all();
   last_store_ms_ = own_->store_timestamp_ms;
@@ -272,7 +274,11 @@ Task<Result<void>> Recovery::load_own() {
 // RocketMQ stopped in order: every record has its unit, so the newest one of all ends the log.
 Task<Result<void>> Recovery::load_java() {
   SegmentSet& segments = log_.segments();
-  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false, ends_));
+  const auto log_min = static_cast<int64_t>(segments.first_base());
+  CO_TRY(co_await files_.remove_imported());
+  CO_TRY(co_await files_.load(INT64_MAX, log_min, false, ends_));
+  CO_TRY_VAR(imported, co_await files_.import_batch(log_min));
+  if (!imported) co_return co_await rebuild_all();
   int64_t end = 0;
   for (const QueueRef& q : table_.all()) end = std::max(end, q->last_physical_end);
   from_ = static_cast<uint64_t>(end);
@@ -295,7 +301,10 @@ Task<Result<void>> Recovery::load_queues() {
     co_return co_await load_java();
   }
   // Only for queues of which the log has nothing any more.
-  CO_TRY(co_await files_.load(INT64_MAX, static_cast<int64_t>(segments.first_base()), false, ends_));
+  const auto log_min = static_cast<int64_t>(segments.first_base());
+  CO_TRY(co_await files_.remove_imported());
+  CO_TRY(co_await files_.load(INT64_MAX, log_min, false, ends_));
+  [[maybe_unused]] auto imported = co_await files_.import_batch(log_min);
   co_return co_await rebuild_all();
 }
 

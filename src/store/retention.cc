@@ -236,12 +236,16 @@ Task<void> Retention::follow_log() {
 Task<Result<void>> Retention::clean_queue(ConsumeQueue& q, int64_t log_min) {
   CO_TRY(co_await queues_.correct_min(q, log_min));
   for (;;) {
+    auto bytes = static_cast<uint64_t>(queues_.file_units()) * unit_bytes;
     CO_TRY_VAR(path, co_await queues_.remove_front(q));
+    if (path.empty() && q.batch) {
+      bytes = static_cast<uint64_t>(queues_.batch_file_bytes());
+      CO_TRY_VAR(batch_path, co_await queues_.remove_batch_front(q, log_min));
+      path = batch_path;
+    }
     if (path.empty()) co_return Result<void>();
     stats_.queue_files_deleted++;
-    if (listener_ != nullptr)
-      listener_->on_file_deleted(
-          {path, static_cast<uint64_t>(queues_.file_units()) * unit_bytes, -1, DeleteReason::log_deleted});
+    if (listener_ != nullptr) listener_->on_file_deleted({path, bytes, -1, DeleteReason::log_deleted});
     bool stopped = co_await stop_.wait_for(rules_.queue_pause_ms * ns_per_ms);
     if (stopped) co_return Result<void>();
   }

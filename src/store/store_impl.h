@@ -31,8 +31,9 @@ struct PendingRecord {
   int64_t tags_code;
   int64_t store_timestamp_ms;
   int32_t bytes;
-  uint32_t keys;    // so many hashes for the index wait as well
-  uint32_t lights;  // ... and units of light queues
+  int32_t messages;  // units in its queue
+  uint32_t keys;     // so many hashes for the index wait as well
+  uint32_t lights;   // ... and units of light queues
 };
 
 struct PendingLight {
@@ -94,9 +95,11 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   // The light queues that the message goes to; nothing: what it says of them cannot be.
   std::optional<std::vector<std::string_view>> light_queues_of(const MessageIn& m) const;
   PutMessageStatus check_light(const MessageIn& m, size_t properties_bytes, size_t& bytes) const;
-  // The properties to store of each message, empty for those that go to no light queue; none at all when none
-  // does. Changes total_bytes of `w` to what it will be then.
-  std::vector<std::string> light_properties(PutWaiter& w);
+  // The properties to store of each message that says where in its queues it is: in light queues, or as an
+  // inner batch. Empty for others; none at all when there are only those. Changes total_bytes of `w` to what
+  // it will be then.
+  std::vector<std::string> late_properties(PutWaiter& w);
+  PutMessageStatus check_inner_batch(const MessageIn& m, size_t properties_bytes, size_t& bytes) const;
   uint32_t append_lights(const MessageIn& m);
   // --- message_store.cc
   PutMessageStatus open_for(const MessageIn& m) const;
@@ -116,7 +119,8 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   void compaction_failed(const Error& e) override { fail(e); }
   void advance_confirm();
   void dispatch(const PendingRecord& p, int64_t now_ns);
-  void dispatch_to_queue(ConsumeQueue* queue, int64_t queue_offset, const PendingRecord& p, int64_t now_ns);
+  void dispatch_to_queue(ConsumeQueue* queue, int64_t queue_offset, int32_t messages, const PendingRecord& p,
+                         int64_t now_ns);
   void fail(const Error& e);
   void note_waiting();
   void expire(WaitList& list, int64_t now_ns);
@@ -125,6 +129,8 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   Task<void> queue_loop();
   Task<void> watch_loop();
   Task<void> delete_topic(std::string topic);
+  Task<Result<void>> begin_batch_topics();
+  Task<Result<void>> add_batch_topic(std::string topic);
   bool is_expired(const ConsumeQueue& q);
   Task<bool> drop_expired_queue(QueueName name, std::function<void()> gone);
   Task<Result<void>> forget_ends(const std::vector<QueueRef>& queues);
@@ -153,7 +159,12 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   Task<Result<int64_t>> store_time_of(ConsumeQueue& q, int64_t offset);
   Task<int64_t> search_queue(ConsumeQueue& q, int64_t from, int64_t timestamp_ms, Boundary b);
   bool in_memory(int64_t physical_offset) const;
-  bool batch_full(const GetMessageResult& r, const QueueUnit& u, int32_t max_messages) const;
+  bool batch_full(const GetMessageResult& r, const QueueUnit& u, int64_t messages,
+                  int32_t max_messages) const;
+  // The first offset from `offset` on, whose unit is `u`, that is of another record; `end` at most.
+  static Task<Result<int64_t>> record_end(UnitCursor& units, int64_t offset, QueueUnit u, int64_t end);
+  // The offset of the first message of the record that has the one at `offset`.
+  Task<int64_t> record_begin(std::string_view topic, int32_t queue_id, int64_t offset);
   enum class Added : uint8_t {
     yes,
     no,     // the filter does not want it

@@ -54,6 +54,9 @@ struct StoreOptions {
   std::string commit_log_dir;                   // storePathCommitLog; empty: <root>/commitlog
   uint64_t commit_log_file_bytes = 1u << 30;    // mappedFileSizeCommitLog; a multiple of 4096
   uint32_t consume_queue_file_units = 300'000;  // mappedFileSizeConsumeQueue / 20
+  uint32_t batch_queue_file_units = 300'000;    // mapperFileSizeBatchConsumeQueue / 46
+  // All topics with queue.type=BatchCQ that there are when the store is opened (add_batch_topic()).
+  std::vector<std::string> batch_topics;
   FlushDiskType flush = FlushDiskType::SYNC_FLUSH;
   uint32_t flush_interval_ms = 500;   // ASYNC_FLUSH: device sync at least this often
   uint64_t memory_bytes = 64u << 20;  // recent tail and read cache together, allocated on demand
@@ -127,6 +130,9 @@ struct MessageIn {  // views must stay valid until put() resolves
   std::string_view properties;
   bool was_stored = false;       // a copy of what the log took before: maxMessageSize does not hold any more
   bool may_use_reserve = false;  // taken also when the disk has no room for what producers send
+  // More than 0: the body is a batch of so many messages for a batch topic, which take as many queue offsets.
+  // The store adds INNER_BASE to its properties; all else that makes it an inner batch is the caller's.
+  int32_t inner_messages = 0;
   std::optional<int64_t> tags_code;  // instead of the TAGS hash (SCHEDULE_TOPIC_XXXX: the time to deliver)
 };
 
@@ -262,6 +268,7 @@ struct Arrival {
   int64_t store_timestamp_ms;
   int64_t physical_offset;
   int32_t bytes;
+  int32_t messages;  // of the record, from queue_offset on
 };
 class ArrivalListener {
  public:

@@ -11,9 +11,11 @@ import time
 import zlib
 
 import halves
+import inner_batches as inner
 import pops as pop
 import remoting as r
 from harness import ROOT, Unusable, command, free_ports, registered, wait_until
+from remoting import unique
 
 # Small files, so that a few megabytes make several; both brokers must be told the same.
 FILES = ['mappedFileSizeCommitLog=4194304', 'mappedFileSizeConsumeQueue=20000', 'maxMessageSize=1048576',
@@ -120,10 +122,6 @@ def make_topics(client):
             groupName=group, consumeEnable=True, consumeFromMinEnable=True, consumeBroadcastEnable=True,
             retryQueueNums=1, retryMaxTimes=5, brokerId=0, whichBrokerWhenConsumeSlowly=1,
             notifyConsumerIdsChangedEnable=True)).encode())
-
-
-def unique(who, number):
-    return '%s%028d' % (who[:4].ljust(4, 'x'), number)
 
 
 def write(client, who, megabytes):
@@ -602,6 +600,50 @@ def light_queues(d):
     yield 'and_again'
 
 
+def inner_batches(d, end):
+    """A topic of type BatchCQ, both ways."""
+    d.options = ['mapperFileSizeBatchConsumeQueue=920']        # 20 records
+    d.start('reference')
+    d.client.call(r.UPDATE_TOPIC, dict(topic=inner.TOPIC, defaultTopic='TBW102', readQueueNums=2,
+                                       writeQueueNums=2, perm=6, topicFilterType='SINGLE_TAG', topicSysFlag=0,
+                                       order='false', attributes='+queue.type=BatchCQ'))
+    r.send(d.client, 'Plain', 0, b'of another kind')
+    inner.write(d.client, 'first', 60)
+    time.sleep(2.5)                     # RocketMQ's queues lag behind its answers
+    first = inner.snapshot(d.client)
+    d.end(end)
+    expect(check_store(d.store)['batchQueues'] == 2, 'store check does not see its queues')
+    d.start('rmqd')
+    compare(first, inner.snapshot(d.client), 'rmqd on the directory')
+    yield 'rmqd_serves_it'
+    inner.write(d.client, 'second', 50)
+    second = inner.snapshot(d.client)
+    grown(first, second, 'after rmqd wrote')
+    d.end('kill')
+    check_store(d.store)
+    d.start('rmqd')
+    compare(second, inner.snapshot(d.client), 'rmqd after a kill')
+    d.end('stop')
+    report = check_store(d.store)
+    records = sum(len(x) for x in second['records'].values())
+    expect(report['batchUnits'] == records, '%d units of %d records' % (report['batchUnits'], records))
+    yield 'rmqd_goes_on'
+    d.start('reference')
+    compare(second, inner.snapshot(d.client), 'RocketMQ on the directory')
+    yield 'rocketmq_serves_both'
+    inner.write(d.client, 'third', 40)
+    time.sleep(2.5)
+    third = inner.snapshot(d.client)
+    grown(second, third, 'after RocketMQ wrote again')
+    d.end(end)
+    check_store(d.store)
+    d.start('rmqd')
+    compare(third, inner.snapshot(d.client), 'rmqd after the way back')
+    d.end('stop')
+    check_store(d.store)
+    yield 'and_again'
+
+
 COMPACTED = 'Compacted'
 COMPACTION_KEYS = 30
 
@@ -780,5 +822,7 @@ def directories(place):
     for end in ('stop', 'kill'):
         yield from scenario(place, 'pops_' + end, lambda d: pops(d, end))
     yield from scenario(place, 'light_queues', light_queues)
+    for end in ('stop', 'kill'):
+        yield from scenario(place, 'batch_topic_' + end, lambda d: inner_batches(d, end))
     yield from scenario(place, 'compaction', compaction)
     yield from scenario(place, 'rocksdb', rocksdb)

@@ -60,6 +60,10 @@ def properties(**values):
     return ''.join('%s\x01%s\x02' % item for item in values.items())
 
 
+def unique(who, number):
+    return '%s%028d' % (who[:4].ljust(4, 'x'), number)
+
+
 def send_fields(topic, queue, props='', flag=0):
     return dict(producerGroup='p', topic=topic, defaultTopic='TBW102', defaultTopicQueueNums=4, queueId=queue,
                 sysFlag=0, bornTimestamp=int(time.time() * 1000), flag=flag, properties=props)
@@ -70,22 +74,22 @@ def send(client, topic, queue, body, props='', flag=0):
     return int(header['extFields']['queueOffset'])
 
 
-def batch_request(topic, queue, messages):
-    """Fields and body of SEND_BATCH_MESSAGE. messages: (body, properties)."""
+def batch_request(topic, queue, messages, props=''):
+    """Fields and body of SEND_BATCH_MESSAGE. messages: (body, properties); props: of the batch."""
     body = b''
     for text, props in messages:
         p = props.encode()
         part = struct.pack('>IIII', 0, zlib.crc32(text), 0, len(text)) + text + struct.pack('>H', len(p)) + p
         body += struct.pack('>I', 4 + len(part)) + part
     # The short names of SEND_BATCH_MESSAGE: group, topic, default topic and queues, queue, flags, born time.
-    fields = dict(a='p', b=topic, c='TBW102', d=4, e=queue, f=0, g=int(time.time() * 1000), h=0, i='', j=0,
+    fields = dict(a='p', b=topic, c='TBW102', d=4, e=queue, f=0, g=int(time.time() * 1000), h=0, i=props, j=0,
                   k='false', m='true')
     return fields, body
 
 
-def send_batch(client, topic, queue, messages):
+def send_batch(client, topic, queue, messages, props=''):
     """Returns the first queue offset."""
-    header, _ = client.call(SEND_BATCH, *batch_request(topic, queue, messages))
+    header, _ = client.call(SEND_BATCH, *batch_request(topic, queue, messages, props))
     return int(header['extFields']['queueOffset'])
 
 

@@ -125,7 +125,8 @@ def go(place):
 
 
 ALONE_JAVA = ['order_global', 'order_over_restart', 'order_owners_over_restart', 'delay_over_restart',
-              'transaction_set_aside', 'transaction_over_restart', 'lmq', 'compaction']
+              'transaction_set_aside', 'transaction_over_restart', 'lmq', 'compaction',
+              'batch_topic_over_restart']
 ALONE_POP = ['pop_over_restart']        # clients of 5.x only
 ALONE_GO = ['go_order_over_restart']
 

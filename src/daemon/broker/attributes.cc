@@ -19,7 +19,6 @@ struct UnservedAttribute {
   const char* why;
 };
 constexpr UnservedAttribute unserved_attributes[] = {
-    {"queue.type", "BatchCQ", "this rmqd has no batch ConsumeQueues (queue.type=BatchCQ)"},
     {"queue.type", "RocksDBCQ", "this rmqd has no ConsumeQueues in RocksDB (queue.type=RocksDBCQ)"},
     {"message.type", "LITE", "this rmqd has no lite topics (message.type=LITE)"},
 };
@@ -93,12 +92,34 @@ std::optional<std::string> split_item(std::string_view item, bool& deletes, std:
   return std::nullopt;
 }
 
-bool is_compaction(const std::map<std::string, std::string>& attributes) {
-  auto policy = attributes.find("cleanup.policy");
-  return policy != attributes.end() && policy->second == "COMPACTION";
+using Attributes = std::map<std::string, std::string>;
+
+bool has(const Attributes& attributes, const char* name, std::string_view value) {
+  auto found = attributes.find(name);
+  return found != attributes.end() && found->second == value;
+}
+
+bool is_compaction(const Attributes& attributes) {
+  return has(attributes, "cleanup.policy", "COMPACTION");
+}
+
+bool is_batch(const Attributes& attributes) {
+  return has(attributes, "queue.type", "BatchCQ");
 }
 
 }  // namespace
+
+const char* why_not_together(const std::map<std::string, std::string>& attributes) {
+  if (!is_batch(attributes)) return nullptr;
+  if (is_compaction(attributes))
+    return "a topic with queue.type=BatchCQ cannot be compacted (cleanup.policy=COMPACTION): a record of it "
+           "is "
+           "of many keys";
+  const auto dedup = attributes.find("dedup.key");
+  if (dedup != attributes.end() && dedup->second != "NONE")
+    return "a topic with queue.type=BatchCQ cannot have dedup.key: a record of it is of many messages";
+  return nullptr;
+}
 
 std::optional<std::string> alter_attributes(AttributesOf of, std::string_view text, bool creating,
                                             std::map<std::string, std::string>& current) {
@@ -137,12 +158,17 @@ std::optional<std::string> alter_attributes(AttributesOf of, std::string_view te
   if (is_compaction(next) && discards != next.end() && discards->second != "none")
     return "a topic with cleanup.policy=COMPACTION keeps the latest message of each key, discard.policy must "
            "be none";
+  if (const char* why = why_not_together(next)) return why;
   current = std::move(next);
   return std::nullopt;
 }
 
 bool is_compaction_topic(const proto::TopicConfig& topic) {
   return is_compaction(topic.attributes);
+}
+
+bool is_batch_topic(const proto::TopicConfig& topic) {
+  return is_batch(topic.attributes);
 }
 
 bool is_priority_topic(const proto::TopicConfig& topic) {

@@ -21,6 +21,12 @@ std::optional<std::string> alter_attributes(AttributesOf of, std::string_view te
 // Why a topic with this attribute of RocketMQ's would not be here what it says; null: it would. Static.
 const char* why_unserved(std::string_view name, std::string_view value);
 
+// Why this rmqd does not serve a topic with all of these; null: it does. Static.
+const char* why_not_together(const std::map<std::string, std::string>& attributes);
+
+// queue.type=BatchCQ: what a producer sends as a batch is one record, which takes as many queue offsets as it
+// has messages.
+bool is_batch_topic(const proto::TopicConfig& topic);
 // cleanup.policy=COMPACTION: each message must have KEYS, and the latest one of each stays.
 bool is_compaction_topic(const proto::TopicConfig& topic);
 // message.type=PRIORITY: POP gives messages of queues with a higher id first.

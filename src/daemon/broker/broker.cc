@@ -50,6 +50,16 @@ store::MessageIn copy_of(const proto::RecordView& record, const Address& store_h
 static std::string config_path(const BrokerConfig& c, const char* file) {
   return c.storePathRootDir + "/config/" + file;
 }
+
+Task<Result<std::unique_ptr<store::MessageStore>>> open_store(Disk& disk, const BrokerConfig& config,
+                                                              store::RecoveryProgress* progress) {
+  store::StoreOptions options = store_options_of(config);
+  std::string file = config_path(config, "topics.json");
+  CO_TRY_VAR(topics, co_await read_batch_topics(disk, std::move(file), config));
+  options.batch_topics = std::move(topics);
+  co_return co_await store::MessageStore::open(disk, std::move(options), progress);
+}
+
 static const char* offset_file(bool light_queues) {
   return light_queues ? "lmqConsumerOffset.json" : "consumerOffset.json";
 }
@@ -105,6 +115,8 @@ Broker::Broker(BrokerConfig& c, Disk& d, Net& n, store::MessageStore& s, ConfigS
 
 Task<Result<void>> Broker::load() {
   CO_TRY(co_await topics.load());
+  for (const auto& [name, c] : topics.all())
+    if (is_batch_topic(c) && !store.is_batch_topic(name)) CO_TRY(co_await store.add_batch_topic(name));
   CO_TRY(co_await load_compacted_topics());
   CO_TRY(co_await groups.load());
   CO_TRY(co_await pop.table.load());  // before the offsets, which it follows
@@ -339,15 +351,18 @@ Task<Result<void>> Broker::load_compacted_topics() {
   co_return co_await store.set_compacted_topics(std::move(compacted));
 }
 
-Task<Result<void>> Broker::compact_new_topic(const proto::TopicConfig& c) {
-  const bool is_new = topics.find(c.topic_name) == nullptr;
-  if (!is_new || !config.enableCompaction || !is_compaction_topic(c)) co_return Result<void>{};
+Task<Result<void>> Broker::prepare_new_topic(const proto::TopicConfig& c) {
+  if (topics.find(c.topic_name) != nullptr) co_return Result<void>{};
+  if (is_batch_topic(c)) co_return co_await store.add_batch_topic(c.topic_name);
+  if (store.is_batch_topic(c.topic_name))
+    co_return fail(Errc::bad_input, "a topic of that name with queue.type=BatchCQ is being deleted");
+  if (!config.enableCompaction || !is_compaction_topic(c)) co_return Result<void>{};
   co_return co_await store.add_compacted_topic(c.topic_name);
 }
 
 Task<Result<bool>> Broker::change_topic(proto::TopicConfig c) {
   const proto::TopicConfig copy = c;
-  CO_TRY(co_await compact_new_topic(c));
+  CO_TRY(co_await prepare_new_topic(c));
   if (!topics.put(std::move(c), wall_ms())) co_return false;
   log_topic(copy);
   Scope registering;
@@ -362,7 +377,7 @@ Task<Result<void>> Broker::change_topics(std::vector<proto::TopicConfig> all) {
   bool changed = false;
   for (proto::TopicConfig& c : all) {
     const proto::TopicConfig copy = c;
-    CO_TRY(co_await compact_new_topic(c));
+    CO_TRY(co_await prepare_new_topic(c));
     if (!topics.put(std::move(c), wall_ms())) continue;
     log_topic(copy);
     changed = true;
@@ -488,7 +503,8 @@ void Broker::on_arrival(const store::Arrival& a) {
   ArrivedMessage m(a, store);
   long_polling.on_arrival(m);
   pop.on_arrival(m);
-  stats_items.add(StatsKind::topic_put, a.topic, {}, 1, static_cast<uint64_t>(a.bytes), now_ns());
+  stats_items.add(StatsKind::topic_put, a.topic, {}, static_cast<uint64_t>(a.messages),
+                  static_cast<uint64_t>(a.bytes), now_ns());
   using proto::names::rmq_sys_wheel_timer, proto::names::SCHEDULE_TOPIC_XXXX;
   static_assert(SCHEDULE_TOPIC_XXXX.size() == rmq_sys_wheel_timer.size());
   if (a.topic.size() != rmq_sys_wheel_timer.size()) return;

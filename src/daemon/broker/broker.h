@@ -39,6 +39,10 @@
 
 namespace rmq::broker {
 
+// The store of this configuration, which knows of the topics with queue.type=BatchCQ that topics.json has.
+Task<Result<std::unique_ptr<store::MessageStore>>> open_store(Disk& disk, const BrokerConfig& config,
+                                                              store::RecoveryProgress* progress);
+
 class Broker : public Service, private store::ArrivalListener {
  public:
   // All of them must outlive the broker. `config` has its names and addresses filled in; `source` is where it
@@ -160,8 +164,8 @@ class Broker : public Service, private store::ArrivalListener {
   void look_for_cut_queues();
   Task<void> save_topics();
   Task<Result<void>> load_compacted_topics();
-  // Before a topic is put: when it is new and compacted the store has to know.
-  Task<Result<void>> compact_new_topic(const proto::TopicConfig& c);
+  // Before a topic is put: when it is new, and compacted or of type BatchCQ, the store has to know.
+  Task<Result<void>> prepare_new_topic(const proto::TopicConfig& c);
   Task<void> look_for_silent_clients();
   Task<void> keep_what_waits();
   Task<void> save_what_a_full_disk_kept();

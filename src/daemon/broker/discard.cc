@@ -163,12 +163,14 @@ Task<bool> DiscardService::count(std::string topic, Counted& c) {
   for (int32_t id : ids) {
     int64_t& next = c.next[id];
     next = std::max(next, s.min_offset(topic, id));
+    int64_t last = -1;  // a record may be of several messages
     while (next < s.max_offset(topic, id)) {
       auto n = co_await s.queue_units(topic, id, next, units);
       if (!n) co_return false;
       if (*n == 0) break;
       for (size_t i = 0; i < *n; i++) {
-        if (store::is_blank(units[i]) || units[i].bytes <= 0) continue;
+        if (store::is_blank(units[i]) || units[i].bytes <= 0 || units[i].physical_offset == last) continue;
+        last = units[i].physical_offset;
         c.buckets[static_cast<uint64_t>(units[i].physical_offset) / c.bucket_bytes] +=
             static_cast<uint64_t>(units[i].bytes);
         c.total += static_cast<uint64_t>(units[i].bytes);

@@ -39,6 +39,16 @@ Task<Result<void>> LoggedTable::load() {
   co_return Result<void>{};
 }
 
+Task<Result<void>> LoggedTable::peek() {
+  CO_TRY_VAR(file, co_await load_text());
+  CO_TRY_VAR(changes, co_await log_.read());
+  std::string text;
+  if (file) text = std::move(file->content);
+  if (file) CO_TRY(parse(text));
+  replay(changes, text, file && file->from_backup);
+  co_return Result<void>{};
+}
+
 // The number of changes that were applied.
 size_t LoggedTable::replay(const std::vector<std::string>& changes, std::string_view file_text,
                            bool from_backup) {

@@ -28,6 +28,8 @@ class LoggedTable : public PersistedTable {
   // The number of the last change, and whether that one is on disk.
   uint64_t last_change() const { return log_.last(); }
   bool is_kept(uint64_t change) const { return log_.is_written(change); }
+  // Reads the file and its log, and writes nothing: for who looks before the store is opened and locked.
+  Task<Result<void>> peek();
   // Resolves when that change and all before are on disk, or cannot be brought there. A full disk is no
   // failure: they are kept in memory, and a later fold brings them to disk.
   Task<Result<void>> kept(uint64_t change);

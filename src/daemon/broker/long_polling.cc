@@ -197,7 +197,7 @@ void LongPolling::on_arrival(ArrivedMessage& m) {
       q->alike->forget(*first->filter);
     }
   }
-  q->arrived_to = a.queue_offset + 1;
+  q->arrived_to = a.queue_offset + a.messages;
   forget_if_empty(a.topic, a.queue_id);
 }
 

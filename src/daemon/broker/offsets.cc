@@ -58,12 +58,30 @@ void get_min_offset(Broker& b, Request& r, proto::GetMinOffsetRequestHeader h) {
   r.answer<proto::GetMinOffset>({std::max<int64_t>(0, b.store.min_offset(h.topic, h.queue_id))});
 }
 
+// In a batch topic as RocketMQ's BatchConsumeQueue says it: the first message of a record, for a time behind
+// all of them that of the last record, and UPPER differs among records of the same time only.
+static Task<int64_t> offset_by_time(Broker& b, std::string topic, int32_t queue_id, int64_t timestamp_ms,
+                                    Boundary boundary) {
+  const int64_t max = b.store.max_offset(topic, queue_id);
+  const bool empty = max <= std::max<int64_t>(0, b.store.min_offset(topic, queue_id));
+  if (!b.store.is_batch_topic(topic) || empty)
+    co_return co_await b.store.search_offset(topic, queue_id, timestamp_ms, boundary);
+  const int64_t last_ms = co_await b.store.store_time(topic, queue_id, max - 1);
+  if (timestamp_ms >= last_ms) co_return co_await b.store.record_begin(topic, queue_id, max - 1);
+  if (boundary == Boundary::UPPER) {
+    const int64_t last = co_await b.store.search_offset(topic, queue_id, timestamp_ms, boundary);
+    const int64_t ms = co_await b.store.store_time(topic, queue_id, last);
+    if (ms == timestamp_ms) co_return co_await b.store.record_begin(topic, queue_id, last);
+  }
+  co_return co_await b.store.search_offset(topic, queue_id, timestamp_ms, Boundary::LOWER);
+}
+
 Task<void> search_offset_by_timestamp(Broker& b, Request& r, proto::SearchOffsetRequestHeader h) {
   std::string boundary(h.boundary_type.value_or("lower"));
   std::transform(boundary.begin(), boundary.end(), boundary.begin(),
                  [](unsigned char c) { return std::tolower(c); });
-  int64_t offset = co_await b.store.search_offset(h.topic, h.queue_id, h.timestamp,
-                                                  boundary == "upper" ? Boundary::UPPER : Boundary::LOWER);
+  int64_t offset = co_await offset_by_time(b, std::string(h.topic), h.queue_id, h.timestamp,
+                                           boundary == "upper" ? Boundary::UPPER : Boundary::LOWER);
   r.answer<proto::SearchOffsetByTimestamp>({offset});
 }
 
@@ -135,7 +153,8 @@ Task<void> reset_at_clients(Broker& b, Request& r, const proto::ResetOffsetReque
       co_return r.reply(ResponseCode::SYSTEM_ERROR,
                         fmt::format("THe consumer group <{}> not exist", h.group));
     int64_t target = b.store.max_offset(h.topic, q);
-    if (h.timestamp >= 0) target = co_await b.store.search_offset(h.topic, q, h.timestamp, Boundary::LOWER);
+    if (h.timestamp >= 0)
+      target = co_await offset_by_time(b, std::string(h.topic), q, h.timestamp, Boundary::LOWER);
     if (!h.is_force) target = std::min(target, *current);
     body.offset_table[{std::string(h.topic), b.config.brokerName, q}] = target;
   }
@@ -180,7 +199,7 @@ Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h
             ResponseCode::SYSTEM_ERROR,
             fmt::format("Target offset {} not in consume queue range [{}-{}]", target, min, max));
     } else if (h.timestamp >= 0) {
-      target = co_await b.store.search_offset(h.topic, q, h.timestamp, Boundary::LOWER);
+      target = co_await offset_by_time(b, std::string(h.topic), q, h.timestamp, Boundary::LOWER);
     }
     body.offset_table[{std::string(h.topic), b.config.brokerName, q}] = target;
   }

@@ -126,6 +126,10 @@ Task<void> consumer_send_msg_back(Broker& b, Request& r, proto::ConsumerSendMsgB
   auto record = proto::parse_record(extent->bytes());
   if (!record)
     co_return r.reply(ResponseCode::SYSTEM_ERROR, fmt::format("look message by offset failed, {}", h.offset));
+  // All messages of the record would come again. The client sends its one as a new message then, as it does
+  // when RocketMQ's broker answers this.
+  if (proto::sys_flag::is_inner_batch(record->sys_flag))
+    co_return r.reply(ResponseCode::SYSTEM_ERROR, store::name_of(store::PutMessageStatus::MESSAGE_ILLEGAL));
   bool dead = h.delay_level < 0 ||
               record->reconsume_times >= max_times(group, r.command.version, h.max_reconsume_times);
   BackMessage back = make_back(b, h, group, *record, dead);

@@ -89,6 +89,8 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
       out.priority = priority_of(p.value);
     else if (p.name == prop::LITE_TOPIC)
       out.lite = !p.value.empty();
+    else if (p.name == prop::INNER_NUM)
+      out.inner = true;
     else if (p.name.starts_with("TIMER_DEL"))
       out.timer = true;
     else if (p.name == prop::INNER_MULTI_DISPATCH)
@@ -194,7 +196,7 @@ namespace {
 
 void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std::string_view ids,
                  int32_t queue_id, std::string_view unique_key, uint64_t messages,
-                 std::string_view recall_handle = {}) {
+                 std::string_view recall_handle = {}, std::string_view batch_key = {}) {
   Refusal outcome = refusal_of(b, put.status);
   bool stored = outcome.code == ResponseCode::SUCCESS || outcome.code == ResponseCode::FLUSH_DISK_TIMEOUT;
   if (!stored) return refuse_send(b, r, outcome.code, outcome.remark);
@@ -205,6 +207,7 @@ void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std:
   h.queue_offset = put.queue_offset;
   h.transaction_id = unique_key;
   if (!recall_handle.empty()) h.recall_handle = recall_handle;
+  if (!batch_key.empty()) h.batch_uniq_id = batch_key;
   h.msg_region = b.config.regionId;
   h.trace_on = b.config.traceOn ? "true" : "false";
   r.answer<proto::SendMessage>(outcome.code, h, outcome.remark);
@@ -212,6 +215,12 @@ void answer_send(Broker& b, Request& r, const store::PutMessageResult& put, std:
 
 // What says something that it cannot mean must not be stored as if it were a plain message.
 bool refuse_special(Broker& b, Request& r, const SendProperties& p) {
+  if (p.inner) {
+    refuse_send(
+        b, r, ResponseCode::MESSAGE_ILLEGAL,
+        "the message is illegal: only the broker makes a message of several (INNER_NUM, or sysFlag 0x80)");
+    return true;
+  }
   if (p.lite) {
     refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
                 "the message is illegal: it is for a lite topic, and this rmqd has none");
@@ -377,6 +386,7 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
   m.body = r.body();
   std::string text, dlq;
   SendProperties p = store_properties(b, h.properties.value_or(std::string_view{}), text);
+  p.inner = p.inner || proto::sys_flag::is_inner_batch(h.sys_flag);
   const std::string unique_key(p.unique_key(text));
   if (proto::is_retry_topic(h.topic)) {
     p.transaction = false;  // TRAN_MSG is left from a transaction that was committed
@@ -447,11 +457,13 @@ bool refuse_special_in_batch(Broker& b, Request& r, std::string_view properties)
   proto::Property p;
   while (reader.next(&p)) {
     if (p.name == prop::TRAN_MSG && is_true(p.value)) found.transaction = true;
+    if (p.name == prop::INNER_NUM) found.inner = true;
     if (p.name == prop::DELAY) found.delay_level = b.delay_level_of(p.value);
     if (p.name.starts_with("TIMER_DEL")) found.timer = true;
     if (p.name == prop::INNER_MULTI_QUEUE_OFFSET) found.light = true;
   }
   if (!found.is_special()) return false;
+  if (found.inner) return refuse_special(b, r, found);
   if (found.light) {
     refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
                 "the message is illegal: INNER_MULTI_QUEUE_OFFSET is for the broker to say");
@@ -460,6 +472,27 @@ bool refuse_special_in_batch(Broker& b, Request& r, std::string_view properties)
   refuse_send(b, r, ResponseCode::MESSAGE_ILLEGAL,
               "the message is illegal: a batch can be neither delayed nor part of a transaction");
   return true;
+}
+
+// A batch for a topic with queue.type=BatchCQ is one record of all its messages, which were looked at.
+Task<void> send_inner_batch(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id,
+                            int32_t messages) {
+  std::string text;
+  const SendProperties p = store_properties(b, h.properties.value_or(std::string_view{}), text);
+  proto::set_property(text, prop::INNER_NUM, std::to_string(messages));
+  store::MessageIn m = message_of(b, r, h, queue_id);
+  m.sys_flag |= proto::sys_flag::need_unwrap | proto::sys_flag::inner_batch;
+  m.body = r.body();
+  m.properties = text;
+  m.inner_messages = messages;
+  const store::PutMessageResult put = co_await b.store.put(m, p.wait);
+  if (is_stored(put))
+    b.metrics.message_in(h.topic, p.type(), static_cast<uint64_t>(messages),
+                         static_cast<uint64_t>(put.total_bytes));
+  char id[proto::offset_id_text_v6];
+  const size_t n = proto::format_offset_id(b.store_id_host, put.physical_offset, id);
+  const std::string_view unique_key = p.unique_key(text);
+  answer_send(b, r, put, {id, n}, queue_id, unique_key, static_cast<uint64_t>(messages), {}, unique_key);
 }
 
 Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t queue_id) {
@@ -471,6 +504,12 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   if (r.body().size() > static_cast<size_t>(b.config.maxMessageSize))
     co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   if (refuse_special_in_batch(b, r, h.properties.value_or(std::string_view{}))) co_return;
+  if (proto::sys_flag::is_inner_batch(h.sys_flag)) {
+    SendProperties inner;
+    inner.inner = true;
+    refuse_special(b, r, inner);
+    co_return;
+  }
   std::vector<store::MessageIn> messages;
   proto::BatchReader reader(r.body());
   proto::BatchMessage inner;
@@ -492,6 +531,11 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   if (messages.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   auto key = proto::find_property(h.properties.value_or(std::string_view{}), prop::UNIQ_KEY);
   std::string unique_key = key ? std::string(*key) : b.unique_id();
+  // Without one, as producers of RocketMQ 4 send them, each message is a record as in other topics.
+  if (key && b.store.is_batch_topic(h.topic)) {
+    co_await send_inner_batch(b, r, h, queue_id, static_cast<int32_t>(messages.size()));
+    co_return;
+  }
   store::PutMessageResult put;
   if (auto rule = dedup_rule_of(b, h.topic)) {
     std::vector<FirstMessage> known(messages.size());
@@ -534,7 +578,9 @@ bool append_at_once(Broker& b, Request& r, const proto::SendMessageRequestHeader
   if (h.queue_id < 0 || h.queue_id >= std::max(topic->read_queue_nums, topic->write_queue_nums)) return false;
   thread_local std::string text;
   SendProperties p = store_properties(b, h.properties.value_or(std::string_view{}), text);
-  if (p.is_special() || p.unique_key_bytes > AppendedSend::key_bytes_max) return false;
+  if (p.is_special() || proto::sys_flag::is_inner_batch(h.sys_flag) ||
+      p.unique_key_bytes > AppendedSend::key_bytes_max)
+    return false;
   store::MessageIn m = message_of(b, r, h, h.queue_id);
   m.body = r.body();
   m.properties = text;

@@ -21,6 +21,7 @@ struct SendProperties {
   bool sharded = false;  // it has a sharding key
   bool has_delay = false;
   bool lite = false;      // it is for a lite topic
+  bool inner = false;     // it says that it is several messages
   int32_t priority = -1;  // -1: none that is one
   int delay_level = 0;    // -1: DELAY is not a number
 
@@ -34,7 +35,7 @@ struct SendProperties {
                                        : MessageType::normal;
   }
   bool is_special() const {
-    return transaction || timer || light || lite || priority >= 0 || delay_level != 0;
+    return transaction || timer || light || lite || inner || priority >= 0 || delay_level != 0;
   }
 };
 

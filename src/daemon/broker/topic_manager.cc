@@ -36,7 +36,7 @@ const proto::TopicConfig* TopicManager::find_plain(std::string_view topic) const
 void TopicManager::add(proto::TopicConfig c) {
   std::string name = c.topic_name;
   bool plain = !is_system(name) && !proto::is_retry_topic(name) && !c.order && !DedupRule::of(c) &&
-               !is_compaction_topic(c);
+               !is_compaction_topic(c) && !is_batch_topic(c);
   topics_.insert_or_assign(std::move(name), KnownTopic{std::move(c), plain});
 }
 
@@ -157,11 +157,23 @@ std::string TopicManager::render() const {
   return snapshot().to_json(proto::JsonStyle::pretty);
 }
 
+Task<Result<std::vector<std::string>>> read_batch_topics(Disk& disk, std::string path,
+                                                         const BrokerConfig& config) {
+  std::vector<std::string> names;
+  TopicManager topics(disk, std::move(path), config, 0);
+  CO_TRY(co_await topics.peek());
+  for (const auto& [name, c] : topics.all())
+    if (is_batch_topic(c)) names.push_back(name);
+  co_return names;
+}
+
 Result<void> TopicManager::parse(std::string_view text) {
   TRY_VAR(w, proto::TopicConfigSerializeWrapper::parse(text));
-  for (const auto& [name, c] : w.topic_config_table)
+  for (const auto& [name, c] : w.topic_config_table) {
     for (const auto& [attribute, value] : c.attributes)
       if (const char* why = why_unserved(attribute, value)) return fail(Errc::unsupported, why);
+    if (const char* why = why_not_together(c.attributes)) return fail(Errc::unsupported, why);
+  }
   version_ = w.data_version;
   for (auto& [name, c] : w.topic_config_table) add(std::move(c));
   return {};

@@ -22,6 +22,11 @@ struct KnownTopic : proto::TopicConfig {
   bool plain = false;
 };
 
+// The topics with queue.type=BatchCQ of a topics.json and its log, for the store, which has to know them
+// before it is opened. Nothing is changed.
+Task<Result<std::vector<std::string>>> read_batch_topics(Disk& disk, std::string path,
+                                                         const BrokerConfig& config);
+
 class TopicManager : public LoggedTable {
  public:
   TopicManager(Disk& disk, std::string path, const BrokerConfig& config, int delay_levels);
@@ -30,7 +35,7 @@ class TopicManager : public LoggedTable {
   // each name of one is a topic with one queue, of which no table knows.
   const proto::TopicConfig* find(std::string_view topic) const;
   // The same for a topic that is neither of the system nor a retry or order topic, nor de-duplicated, nor
-  // compacted; null for those.
+  // compacted or of type BatchCQ; null for those.
   const proto::TopicConfig* find_plain(std::string_view topic) const;
   const TextMap<KnownTopic>& all() const { return topics_; }
   const proto::DataVersion& data_version() const { return version_; }

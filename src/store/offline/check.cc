@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "store/change_log.h"
 #include "store/offline/log_scan.h"
 
 namespace rmq::store::offline {
@@ -175,6 +176,9 @@ Result<void> StoreCheck::check_configs() {
     if (!has(main))
       report_.findings.note(Kind::config, "config/" + main, -1, "it is missing; a broker takes its .bak");
   }
+  if (!has("topics.json.log")) return {};
+  TRY_VAR(log, read_small_file(o_.root + "/config/topics.json.log", config_bytes_max));
+  helper_.topics_changed(changes_of(log));
   return {};
 }
 

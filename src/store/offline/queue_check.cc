@@ -38,16 +38,18 @@ struct QueueChecker::Queue {
 struct QueueChecker::Topic {
   std::string name;
   bool schedule = false;
-  bool skip = false;                           // its units are of a kind that is not checked
+  bool batch = false;                          // a record may have several units, in a directory of their own
+  bool skip = false;                           // there are RocketMQ's files only
   std::vector<std::unique_ptr<Queue>> queues;  // by id
 };
 
 QueueChecker::QueueChecker(std::string root, Findings& findings)
-    : root_(std::move(root)), findings_(findings) {}
+    : root_(std::move(root)), findings_(findings), batch_(root_, findings, truth_) {}
 QueueChecker::~QueueChecker() = default;
 
 std::string QueueChecker::name_of_queue(const Queue& q) const {
-  return "consumequeue/" + q.topic->name + "/" + std::to_string(q.id);
+  return (q.topic->batch ? std::string(own_batch_queue_dir) : "consumequeue") + "/" + q.topic->name + "/" +
+         std::to_string(q.id);
 }
 
 QueueChecker::Topic& QueueChecker::topic_of(std::string_view name) {
@@ -90,15 +92,16 @@ void QueueChecker::list_queue(Queue& q, const std::vector<Entry>& entries) {
   stats_.files += q.files.size();
 }
 
-Result<void> QueueChecker::list_topic(const std::string& name) {
-  std::string dir = root_ + "/consumequeue/" + name;
+Result<void> QueueChecker::list_topic(std::string_view below, const std::string& name) {
+  const std::string relative = std::string(below) + "/" + name, dir = root_ + "/" + relative;
   TRY_VAR(ids, list_dir(dir));
   Topic& t = topic_of(name);
+  t.batch = below == own_batch_queue_dir;
   stats_.topics++;
   for (const Entry& e : ids) {
     int32_t id = 0;
     if (!e.is_dir || !parse_queue_id(e.name, id)) {
-      findings_.note(Kind::queue_file, "consumequeue/" + name + "/" + e.name, -1, "not a queue's directory");
+      findings_.note(Kind::queue_file, relative + "/" + e.name, -1, "not a queue's directory");
       continue;
     }
     TRY_VAR(files, list_dir(dir + "/" + e.name));
@@ -107,24 +110,23 @@ Result<void> QueueChecker::list_topic(const std::string& name) {
   return {};
 }
 
+Result<void> QueueChecker::list_topics(std::string_view dir) {
+  auto names = list_dir(root_ + "/" + std::string(dir));
+  if (!names && names.error().code == Errc::not_found) return {};
+  if (!names) return std::unexpected(names.error());
+  for (const Entry& e : *names) {
+    if (e.is_dir && legal_topic(e.name))
+      TRY(list_topic(dir, e.name));
+    else
+      findings_.note(Kind::queue_file, std::string(dir) + "/" + e.name, -1, "not a topic's directory");
+  }
+  return {};
+}
+
 Result<void> QueueChecker::list() {
-  auto names = list_dir(root_ + "/consumequeue");
-  if (!names && names.error().code != Errc::not_found) return std::unexpected(names.error());
-  if (names) {
-    for (const Entry& e : *names) {
-      if (e.is_dir && legal_topic(e.name))
-        TRY(list_topic(e.name));
-      else
-        findings_.note(Kind::queue_file, "consumequeue/" + e.name, -1, "not a topic's directory");
-    }
-  }
-  if (auto batch = list_dir(root_ + "/batchconsumequeue"); batch) {
-    for (const Entry& e : *batch) {
-      topic_of(e.name).skip = true;
-      findings_.note(Kind::other, "batchconsumequeue/" + e.name, -1,
-                     "units of a batch ConsumeQueue are not checked");
-    }
-  }
+  TRY(list_topics("consumequeue"));
+  TRY(list_topics(own_batch_queue_dir));
+  TRY(batch_.list());
   extended_ = list_dir(root_ + "/consumequeue_ext").has_value();
   find_file_size();
   for (auto& [name, t] : topics_)
@@ -223,8 +225,7 @@ bool QueueChecker::in_hole(int64_t physical) const {
 }
 
 bool QueueChecker::may_miss(const proto::RecordView& r) {
-  if (truth_.stopped || r.store_timestamp_ms <= truth_.units_until_timestamp) return false;
-  if (r.physical_offset + static_cast<int64_t>(r.size) <= truth_.units_below) return false;
+  if (!truth_.may_miss(r)) return false;
   may_miss_from_ = std::min(may_miss_from_, r.physical_offset);
   return true;
 }
@@ -240,7 +241,9 @@ bool QueueChecker::same(const Queue& q, const proto::RecordView& r, const QueueU
 }
 
 void QueueChecker::missing(Queue& q, const proto::RecordView& r) {
-  if (may_miss(r)) {
+  // RocketMQ does not write our own files of batch topics.
+  const bool theirs = q.topic->batch && r.physical_offset + static_cast<int64_t>(r.size) > truth_.sums_below;
+  if (may_miss(r) || theirs) {
     q.missing_new++;
     return;
   }
@@ -261,9 +264,9 @@ Result<bool> QueueChecker::is_filled(Queue& q, int64_t from, int64_t to) {
 
 // Says what is wrong with the record's queue offset. False: the offset is one that was there before, so its
 // unit is another record's.
-Result<bool> QueueChecker::in_order(Queue& q, const proto::RecordView& r) {
+Result<bool> QueueChecker::in_order(Queue& q, const proto::RecordView& r, int32_t messages) {
   int64_t expect = q.expect;
-  q.expect = r.queue_offset + 1;
+  q.expect = r.queue_offset + messages;
   if (expect < 0 || r.queue_offset == expect) return true;
   // Without a unit of its own the old generation was deleted.
   if (r.queue_offset == 0 && q.matched == 0) {
@@ -374,24 +377,34 @@ Result<void> QueueChecker::take_unit(Queue& q, const proto::RecordView& r) {
 
 Result<void> QueueChecker::on_record(const proto::RecordView& r) {
   if (!proto::sys_flag::is_visible(r.sys_flag)) return {};
-  TRY(on_unit_of(r));
+  TRY(on_units_of(r));
+  TRY(batch_.on_record(r));
   for (const LightPlace& p : light_places_of(r)) {
     proto::RecordView there = r;
     there.topic = p.queue;
     there.queue_id = light_queue_id;
     there.queue_offset = p.offset;
-    TRY(on_unit_of(there));
+    there.sys_flag &= ~proto::sys_flag::inner_batch;
+    TRY(on_units_of(there));
   }
   return {};
 }
 
-// The unit that the record has, or should have, in the queue that it says.
-Result<void> QueueChecker::on_unit_of(const proto::RecordView& r) {
+// The units that the record has, or should have, in the queue that it says.
+Result<void> QueueChecker::on_units_of(const proto::RecordView& r) {
   Topic& t = topic_of(r.topic);
+  t.skip = t.skip || (!t.batch && batch_.has_topic(t.name));
   if (t.skip) return {};
   Queue& q = queue_of(t, r.queue_id);
-  TRY_VAR(ordered, in_order(q, r));
+  const int32_t messages = inner_messages_of(r);
+  TRY_VAR(ordered, in_order(q, r, messages));
   if (!ordered) return {};
+  proto::RecordView one = r;
+  for (int32_t i = 0; i < messages; i++, one.queue_offset++) TRY(on_unit_of(q, one));
+  return {};
+}
+
+Result<void> QueueChecker::on_unit_of(Queue& q, const proto::RecordView& r) {
   int64_t n = r.queue_offset;
   TRY_VAR(u, unit_at(q, n));
   if (same(q, r, u)) {
@@ -467,6 +480,9 @@ bool QueueChecker::sums_fit(const OwnCheckpoint& own) const {
 Result<void> QueueChecker::finish(uint64_t log_end, const OwnCheckpoint* sums,
                                   bool (*exists)(void*, std::string_view), void* context) {
   may_miss_from_ = std::min(may_miss_from_, static_cast<int64_t>(log_end));
+  TRY(batch_.finish());
+  stats_.batch_queues = batch_.queues();
+  stats_.batch_units = batch_.units();
   for (auto& [name, t] : topics_)
     for (auto& q : t->queues)
       if (!t->skip) TRY(finish_queue(*q));

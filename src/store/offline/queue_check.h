@@ -16,6 +16,7 @@
 #include "proto/record.h"
 #include "store/ends_format.h"
 #include "store/format.h"
+#include "store/offline/batch_queue_check.h"
 #include "store/offline/files.h"
 
 namespace rmq::store::offline {
@@ -32,6 +33,8 @@ struct QueueStats {
   uint64_t set_aside = 0;              // blank units for records that were damaged and set aside
   uint64_t pending = 0;                // records whose unit a broker makes when it opens the store
   uint64_t deleted_topic_records = 0;  // records of topics that were deleted
+  uint64_t batch_queues = 0;           // RocketMQ's of batch topics
+  uint64_t batch_units = 0;            // ... and their units that describe a record
   uint64_t restarts = 0;               // queues that began again at 0: their topic was deleted and made again
 };
 
@@ -42,6 +45,11 @@ struct QueueTruth {
   int64_t units_until_timestamp = 0;  // ... and records stored until then
   int64_t log_min = 0;                // physical offset of the log's begin
   int64_t sums_below = -1;            // rmqd's checkpoint counts the units of records that end at or below it
+
+  bool may_miss(const proto::RecordView& r) const {
+    if (stopped || r.store_timestamp_ms <= units_until_timestamp) return false;
+    return r.physical_offset + static_cast<int64_t>(r.size) > units_below;
+  }
 };
 
 class QueueChecker {
@@ -52,7 +60,10 @@ class QueueChecker {
   Result<void> list();
   void begin(const QueueTruth& truth) { truth_ = truth; }
   Result<void> on_record(const proto::RecordView& r);
-  void on_hole(uint64_t begin, uint64_t end) { holes_.push_back({begin, end}); }
+  void on_hole(uint64_t begin, uint64_t end) {
+    holes_.push_back({begin, end});
+    batch_.on_hole(begin, end);
+  }
   // What rmqd.ends says; of no use for a log that begins earlier than it was written for.
   void set_ends(const QueueEndsFile& ends);
   // After the last record. `sums`: what rmqd's checkpoint says of the queues, null: nothing usable. `exists`:
@@ -70,15 +81,17 @@ class QueueChecker {
   };
   Topic& topic_of(std::string_view name);
   Queue& queue_of(Topic& t, int32_t id);
-  Result<void> list_topic(const std::string& name);
+  Result<void> list_topics(std::string_view dir);
+  Result<void> list_topic(std::string_view dir, const std::string& name);
   void list_queue(Queue& q, const std::vector<Entry>& entries);
   void find_file_size();
   void check_files(Queue& q);
   Result<QueueUnit> unit_at(Queue& q, int64_t offset);
   Result<void> load_window(Queue& q, int64_t offset);
-  Result<void> on_unit_of(const proto::RecordView& r);
+  Result<void> on_units_of(const proto::RecordView& r);
+  Result<void> on_unit_of(Queue& q, const proto::RecordView& r);
   Result<bool> is_filled(Queue& q, int64_t from, int64_t to);
-  Result<bool> in_order(Queue& q, const proto::RecordView& r);
+  Result<bool> in_order(Queue& q, const proto::RecordView& r, int32_t messages);
   Result<void> take_unit(Queue& q, const proto::RecordView& r);
   Result<int64_t> skip_zeros(Queue& q, int64_t offset) const;
   std::string path_of(const Queue& q, int64_t offset) const;
@@ -98,6 +111,7 @@ class QueueChecker {
   const std::string root_;
   Findings& findings_;
   QueueTruth truth_;
+  BatchQueueChecker batch_;
   QueueStats stats_;
   std::unordered_map<std::string_view, std::unique_ptr<Topic>> topics_;  // keys are the topics' own names
   Topic* last_ = nullptr;

@@ -1,11 +1,13 @@
 // rmqctl store: reports, exit codes and dumps of a small store that is written here byte by byte.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "base/crc.h"
 #include "ctl/program.h"
 #include "json.h"
 #include "proto/properties.h"
@@ -119,6 +121,28 @@ TEST_F(Store, BrokenConfigurationIsDamage) {
   Ran r = run({"store", "check", root_});
   EXPECT_EQ(r.exit, 2);
   EXPECT_NE(r.out.find("damage  config       config/topics.json"), std::string::npos) << r.out;
+}
+
+// A broker that was killed right after it deleted a topic: its topics.json has it, its log of changes not.
+TEST_F(Store, TopicsAreThoseOfTheFileAndItsLog) {
+  const std::string file = R"({"dataVersion":{"counter":1},"topicConfigTable":{"Orders":{},"Other":{}}})";
+  write("config/topics.json", file);
+  fs::remove_all(root_ + "/consumequeue/Orders");
+  EXPECT_EQ(run({"store", "check", root_}).exit, 2);
+  const auto line = [](const std::string& change) {
+    return fmt::format("{:08x} {}\n", crc32(as_bytes(change)), change);
+  };
+  const std::string deleted = line("D 1700000000000 2 Orders");
+  write("config/topics.json.log", line("J 00000000 12") + deleted);
+  EXPECT_EQ(run({"store", "check", root_}).exit, 2) << "of another file";
+  const std::string begin = line(fmt::format("J {:08x} {}", crc32(as_bytes(file)), file.size()));
+  write("config/topics.json.log", deleted + begin);
+  EXPECT_EQ(run({"store", "check", root_}).exit, 2) << "of before that file";
+  write("config/topics.json.log", begin + deleted);
+  Ran r = run({"store", "check", root_});
+  EXPECT_EQ(r.exit, 0) << r.out << r.err;
+  write("config/topics.json.log", begin + deleted + line(R"(T 1700000000000 3 {"topicName":"Orders"})"));
+  EXPECT_EQ(run({"store", "check", root_}).exit, 2) << "made anew";
 }
 
 TEST_F(Store, UnreadableIs66) {

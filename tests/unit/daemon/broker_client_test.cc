@@ -364,7 +364,7 @@ Task<void> topics(World& w) {
   EXPECT_EQ(code_of(a), 29);
   a = co_await w.peer->call(create("Other", "3", "6", "+no.such=1"));
   EXPECT_EQ(code_of(a), 1);
-  for (const char* unserved : {"+queue.type=BatchCQ", "+queue.type=RocksDBCQ", "+message.type=LITE"}) {
+  for (const char* unserved : {"+queue.type=RocksDBCQ", "+message.type=LITE"}) {
     a = co_await w.peer->call(create("Other", "3", "6", unserved));
     EXPECT_EQ(code_of(a), 1) << unserved;
     EXPECT_NE(remark(a).find(unserved + 1), std::string::npos) << "named: " << remark(a);
@@ -414,7 +414,9 @@ TEST(BrokerClient, TopicsThatAreNotServedRefuseTheStart) {
   sim::SimNetwork network(loop);
   sim::SimDisk disk(loop, {});
   loop.run(expect_start(network, disk, R"("cleanup.policy":"COMPACTION")", ""));
-  loop.run(expect_start(network, disk, R"("queue.type":"BatchCQ")", "queue.type=BatchCQ"));
+  loop.run(expect_start(network, disk, R"("queue.type":"RocksDBCQ")", "queue.type=RocksDBCQ"));
+  loop.run(expect_start(network, disk, R"("queue.type":"BatchCQ","cleanup.policy":"COMPACTION")", "BatchCQ"));
+  loop.run(expect_start(network, disk, R"("queue.type":"BatchCQ")", ""));
   loop.run(expect_start(network, disk, R"("cleanup.policy":"DELETE","queue.type":"SimpleCQ")", ""));
 }
 

@@ -161,7 +161,7 @@ inline std::string bodies(const Answer& a) {
 template <class... Args>
 Task<Result<void>> run_until_crash(sim::SimNetwork& network, Disk& disk, BrokerConfig config,
                                    Task<void> (*work)(World&, Args...), std::type_identity_t<Args>... args) {
-  auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
+  auto opened = co_await open_store(disk, config, nullptr);
   if (!opened) co_return std::unexpected(opened.error());
   World w(network, disk, std::move(config), std::move(*opened));
   auto loaded = co_await w.broker.load();
@@ -209,7 +209,7 @@ using Scenario = Task<void> (*)(World&);
 
 inline Task<void> run_world(sim::SimNetwork& network, Disk& disk, BrokerConfig config, Scenario scenario,
                             ConfigSource source) {
-  auto opened = co_await store::MessageStore::open(disk, store_options_of(config), nullptr);
+  auto opened = co_await open_store(disk, config, nullptr);
   EXPECT_TRUE(opened) << (opened ? "" : to_string(opened.error()));
   if (!opened) co_return;
   World w(network, disk, config, std::move(*opened), std::move(source));

@@ -69,20 +69,8 @@ TEST(Foreign, ALaterVersionIsRefused) {
   expect_refused(m, {"rmqd.checkpoint", later_slot()});
 }
 
-// What the broker does not serve the offline tools can look at all the same.
-TEST(Foreign, KindsOfTopicsThatAreNotServed) {
-  for (const NewFile& f : {NewFile{"batchconsumequeue/T/0/00000000000000000000", "x"}}) {
-    Machine m;
-    m.run(some);
-    add_file(m, f);
-    uint64_t before = m.image.hash();
-    EXPECT_EQ(m.try_open(), Errc::unsupported) << f.path;
-    EXPECT_EQ(m.image.hash(), before) << f.path;
-    OfflineDir d(m);
-    TestHelper helper;
-    EXPECT_TRUE(check(d, helper)) << f.path;
-  }
-  // RocketMQ makes this one in any case.
+// RocketMQ makes this one in any case.
+TEST(Foreign, NoCompactedTopics) {
   Machine m;
   m.run(some);
   add_file(m, {"compaction/position-checkpoint", "{}"});

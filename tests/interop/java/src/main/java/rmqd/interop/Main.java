@@ -34,6 +34,7 @@ public final class Main {
         OrderChecks.add(all);
         RetryChecks.add(all);
         BodyChecks.add(all);
+        BatchTopicChecks.add(all);
         if (Versions.hasPop()) {
             PopChecks.add(all);
         }
@@ -50,6 +51,7 @@ public final class Main {
             PopChecks.addAlone(all);
         }
         BodyChecks.addAlone(all);
+        BatchTopicChecks.addAlone(all);
         return all;
     }
 

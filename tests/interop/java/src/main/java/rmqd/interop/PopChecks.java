@@ -44,7 +44,7 @@ final class PopChecks {
     }
 
     /** A group that takes the topic's messages by POP: the group exists, and the broker knows the mode. */
-    private static String popGroup(Env env, String topic) throws Exception {
+    static String popGroup(Env env, String topic) throws Exception {
         String group = env.group();
         DefaultMQPushConsumer first = env.newPush(group);       // its heartbeat creates the group
         first.subscribe(env.topic(1), "*");
@@ -62,7 +62,7 @@ final class PopChecks {
         return group;
     }
 
-    private static DefaultMQPushConsumer pop(Env env, String group, String topic, String tags,
+    static DefaultMQPushConsumer pop(Env env, String group, String topic, String tags,
         MessageListenerConcurrently listener) throws Exception {
         DefaultMQPushConsumer c = consumer(env, group);
         env.start(c, topic, tags, listener);
