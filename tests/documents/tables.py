@@ -70,7 +70,7 @@ def events(root):
     for entry in re.split(r'^-- ', catalog, flags=re.MULTILINE)[1:]:
         head, _, body = entry.partition('\n\n')
         subject = re.search(r'^Subject: (.*)', head, flags=re.MULTILINE)[1]
-        body = re.sub(r'@(\w+)@', r'\1', ' '.join(body.split()))
+        subject, body = (re.sub(r'@(\w+)@', r'\1', ' '.join(x.split())) for x in (subject, body))
         body = body.replace('<', '&lt;').replace('*', '\\*').replace('_', '\\_')
         name = names[head.split()[0]]
         out[name] = textwrap.fill(f'- **{name}**: {subject}. {body}', WIDTH, subsequent_indent='  ',

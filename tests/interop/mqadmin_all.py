@@ -291,7 +291,9 @@ class Driver:
         self.home = home
         argv = reference_java(home, os.path.join(HERE, 'java-mqadmin', 'MqadminDriver.java'))
         argv.insert(1, '-Drmq.logback.configurationFile=none')
-        self.process = procs.start(argv, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # Some commands write files where they are.
+        self.process = procs.start(argv, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   cwd=os.path.dirname(home))
 
     def run(self, words, seconds=None):
         seconds = seconds or DEFAULT_SECONDS
