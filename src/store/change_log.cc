@@ -2,59 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
-#include "base/crc.h"
 #include "store/blocks.h"
+#include "store/change_lines.h"
 #include "store/config_file.h"
 
 namespace rmq::store {
 
 namespace {
 
-constexpr size_t crc_text_bytes = 8;
 constexpr uint64_t zero_step_bytes = 256u << 10;
 constexpr std::array<std::byte, 64u << 10> zeros{};
-
-// A line stays one whatever a name holds.
-std::string escaped(std::string_view change) {
-  std::string out;
-  for (char c : change) {
-    if (c == '\\' || c == '\n') out += '\\';
-    out += c == '\n' ? 'n' : c;
-  }
-  return out;
-}
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); i++) {
-    bool escape = text[i] == '\\' && i + 1 < text.size();
-    if (escape) i++;
-    out += escape && text[i] == 'n' ? '\n' : text[i];
-  }
-  return out;
-}
-
-void append_line(std::string& out, std::string_view change) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string safe;
-  if (change.find_first_of("\\\n") != std::string_view::npos) change = safe = escaped(change);
-  uint32_t crc = crc32(as_bytes(change));
-  for (int shift = 28; shift >= 0; shift -= 4) out += digits[crc >> shift & 15];
-  out += ' ';
-  out += change;
-  out += '\n';
-}
-
-// The change of a whole line without its end, nothing when it is not what was written.
-std::string_view change_of(std::string_view line) {
-  if (line.size() <= crc_text_bytes + 1 || line[crc_text_bytes] != ' ') return {};
-  uint32_t crc = 0;
-  auto [end, ec] = std::from_chars(line.data(), line.data() + crc_text_bytes, crc, 16);
-  if (ec != std::errc{} || end != line.data() + crc_text_bytes) return {};
-  std::string_view change = line.substr(crc_text_bytes + 1);
-  return crc32(as_bytes(change)) == crc ? change : std::string_view{};
-}
 
 Task<Result<void>> write_zeros(File& f, uint64_t from, uint64_t to) {
   while (from < to) {
@@ -67,17 +25,6 @@ Task<Result<void>> write_zeros(File& f, uint64_t from, uint64_t to) {
 }
 
 }  // namespace
-
-std::vector<std::string> changes_of(std::string_view content) {
-  std::vector<std::string> changes;
-  for (size_t end = content.find('\n'); end != std::string_view::npos; end = content.find('\n')) {
-    std::string_view change = change_of(content.substr(0, end));
-    if (change.empty()) break;
-    changes.push_back(unescaped(change));
-    content.remove_prefix(end + 1);
-  }
-  return changes;
-}
 
 Task<Result<std::vector<std::string>>> ChangeLog::read() {
   std::vector<std::string> changes;
@@ -106,7 +53,7 @@ Task<Result<void>> ChangeLog::replace(std::vector<std::string> changes) {
   pending_.clear();
   while (writing_) co_await moved_.wait();
   std::string content;
-  for (const std::string& c : changes) append_line(content, c);
+  for (const std::string& c : changes) append_change_line(content, c);
   auto r = co_await write_new(std::move(content));
   replacing_ = false;
   if (r) {
@@ -151,7 +98,7 @@ Task<Result<void>> ChangeLog::write_new(std::string content) {
 
 uint64_t ChangeLog::add(std::string_view change) {
   added_++;
-  if (replacing_ || (file_ && !failed_)) append_line(pending_, change);
+  if (replacing_ || (file_ && !failed_)) append_change_line(pending_, change);
   if (!pending_.empty() && !writing_ && !replacing_) scope_.spawn(write_all());
   return added_;
 }

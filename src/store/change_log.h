@@ -17,9 +17,6 @@
 
 namespace rmq::store {
 
-// The changes that a file of that content holds, oldest first, up to the first line that is not whole.
-std::vector<std::string> changes_of(std::string_view content);
-
 class ChangeLog {
  public:
   // `durability` of each write: none survives kill -9, on_media also the loss of power.

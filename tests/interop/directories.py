@@ -12,6 +12,7 @@ import zlib
 
 import halves
 import inner_batches as inner
+import light
 import pops as pop
 import remoting as r
 from harness import ROOT, Unusable, command, free_ports, registered, wait_until
@@ -535,32 +536,6 @@ def pops(d, end):
     yield 'nothing_is_left'
 
 
-LIGHT = ['%LMQ%a', '%LMQ%b']
-
-
-def write_light(client, who):
-    """Messages of one topic that come into light queues, and an offset of a group in one."""
-    for i in range(30):
-        names = LIGHT[:1 + i % 2] if i % 3 else LIGHT[1:]
-        r.send(client, 'Parent', 0, b'%s %d' % (who.encode(), i), r.properties(
-            INNER_MULTI_DISPATCH=','.join(names), UNIQ_KEY=unique(who, i)))
-    time.sleep(1)                       # RocketMQ's queues lag behind its answers
-    _, top = r.offsets(client, LIGHT[0], 0)
-    client.call(r.UPDATE_OFFSET, dict(consumerGroup='billing', topic=LIGHT[0], queueId=0,
-                                      commitOffset=top - 3))
-
-
-def snapshot_light(client):
-    out = {'records': {}, 'offsets': {}, 'committed': {}}
-    for topic, queue in [(t, 0) for t in LIGHT] + [('Parent', 0)]:
-        out['offsets'][topic, queue] = r.offsets(client, topic, queue)
-        # By the queue offset in their topic: it is the one that a record has.
-        out['records'][topic, queue] = r.pull_all(client, topic, queue)
-    header, _ = client.call(r.QUERY_OFFSET, dict(consumerGroup='billing', topic=LIGHT[0], queueId=0))
-    out['committed']['billing'] = header['extFields']['offset']
-    return out
-
-
 def light_queues(d):
     """Light queues, which are only in the queue files and in properties of records, both ways."""
     d.options = ['enableLmq=true', 'enableMultiDispatch=true']
@@ -569,32 +544,32 @@ def light_queues(d):
     d.client.call(r.UPDATE_TOPIC, dict(topic='Parent', defaultTopic='TBW102', readQueueNums=1,
                                        writeQueueNums=1, perm=6, topicFilterType='SINGLE_TAG',
                                        topicSysFlag=0, order='false'))
-    write_light(d.client, 'first')
-    first = snapshot_light(d.client)
-    expect(len(first['records'][LIGHT[0], 0]) > 0, 'RocketMQ has nothing in ' + LIGHT[0])
+    light.write(d.client, 'first')
+    first = light.snapshot(d.client)
+    expect(len(first['records'][light.NAMES[0], 0]) > 0, 'RocketMQ has nothing in ' + light.NAMES[0])
     time.sleep(2.5)
     d.end('stop')
     check_store(d.store)
     d.start('rmqd')
-    compare(first, snapshot_light(d.client), 'rmqd on the directory')
+    compare(first, light.snapshot(d.client), 'rmqd on the directory')
     yield 'rmqd_serves_it'
-    write_light(d.client, 'second')
-    second = snapshot_light(d.client)
+    light.write(d.client, 'second')
+    second = light.snapshot(d.client)
     grown(first, second, 'after rmqd wrote')
     d.end('stop')
     check_store(d.store)
     d.start('reference')
-    compare(second, snapshot_light(d.client), 'RocketMQ on the directory')
+    compare(second, light.snapshot(d.client), 'RocketMQ on the directory')
     yield 'rocketmq_serves_both'
-    write_light(d.client, 'third')
-    third = snapshot_light(d.client)
+    light.write(d.client, 'third')
+    third = light.snapshot(d.client)
     grown(second, third, 'after RocketMQ wrote again')
     d.wait_for_file('lmqConsumerOffset.json',
-                    {(LIGHT[0] + '@billing', '0'): third['committed']['billing']})
+                    {(light.NAMES[0] + '@billing', '0'): third['committed']['billing']})
     d.end('kill')
     check_store(d.store)
     d.start('rmqd')
-    compare(third, snapshot_light(d.client), 'rmqd after the way back')
+    compare(third, light.snapshot(d.client), 'rmqd after the way back')
     d.end('stop')
     check_store(d.store)
     yield 'and_again'

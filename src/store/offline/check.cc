@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "store/change_log.h"
+#include "store/change_lines.h"
 #include "store/offline/log_scan.h"
 
 namespace rmq::store::offline {

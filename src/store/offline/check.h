@@ -25,7 +25,7 @@ class CheckHelper {
   virtual bool on_progress(uint64_t done_bytes, uint64_t all_bytes) = 0;
   // What is wrong with the content of config/<name>; "" when it is fine. (JSON is not this library's.)
   virtual std::string judge_config(std::string_view name, std::string_view content) = 0;
-  // Behind topics.json: the changes since of its log (change_log.h), which a killed broker leaves.
+  // Behind topics.json: the changes since of its log (change_lines.h), which a killed broker leaves.
   virtual void topics_changed(const std::vector<std::string>& changes) = 0;
   // After these: whether there is that topic.
   virtual bool topic_exists(std::string_view name) = 0;
