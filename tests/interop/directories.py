@@ -541,12 +541,10 @@ def light_queues(d):
     d.options = ['enableLmq=true', 'enableMultiDispatch=true']
     d.start('reference')
     make_topics(d.client)
-    d.client.call(r.UPDATE_TOPIC, dict(topic='Parent', defaultTopic='TBW102', readQueueNums=1,
-                                       writeQueueNums=1, perm=6, topicFilterType='SINGLE_TAG',
-                                       topicSysFlag=0, order='false'))
+    light.make_parent(d.client)
     light.write(d.client, 'first')
     first = light.snapshot(d.client)
-    expect(len(first['records'][light.NAMES[0], 0]) > 0, 'RocketMQ has nothing in ' + light.NAMES[0])
+    expect(first['records'][light.NAMES[0], 0], 'RocketMQ has nothing in ' + light.NAMES[0])
     time.sleep(2.5)
     d.end('stop')
     check_store(d.store)
@@ -564,8 +562,7 @@ def light_queues(d):
     light.write(d.client, 'third')
     third = light.snapshot(d.client)
     grown(second, third, 'after RocketMQ wrote again')
-    d.wait_for_file('lmqConsumerOffset.json',
-                    {(light.NAMES[0] + '@billing', '0'): third['committed']['billing']})
+    d.wait_for_file('lmqConsumerOffset.json', light.committed(third))
     d.end('kill')
     check_store(d.store)
     d.start('rmqd')

@@ -7,6 +7,11 @@ from remoting import unique
 NAMES = ['%LMQ%a', '%LMQ%b']
 
 
+def make_parent(client):
+    client.call(r.UPDATE_TOPIC, dict(topic='Parent', defaultTopic='TBW102', readQueueNums=1, writeQueueNums=1,
+                                     perm=6, topicFilterType='SINGLE_TAG', topicSysFlag=0, order='false'))
+
+
 def write(client, who):
     """Messages of one topic that come into light queues, and an offset of a group in one."""
     for i in range(30):
@@ -28,3 +33,8 @@ def snapshot(client):
     header, _ = client.call(r.QUERY_OFFSET, dict(consumerGroup='billing', topic=NAMES[0], queueId=0))
     out['committed']['billing'] = header['extFields']['offset']
     return out
+
+
+def committed(snap):
+    """As lmqConsumerOffset.json has it."""
+    return {(NAMES[0] + '@billing', '0'): snap['committed']['billing']}
