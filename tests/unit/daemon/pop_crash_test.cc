@@ -230,7 +230,7 @@ BrokerConfig small_config() {
   return c;
 }
 
-void at_every_point(const Life& first, const char* what, int least_again = 4) {
+void at_every_point(const Life& first, const char* what, int least_again = 3) {
   Model all;
   Machine machine;
   live_one(all, machine, first, fate_of(1));
