@@ -113,14 +113,7 @@ TEST(BrokerAdmin, ResetsAtTheClients) {
 }
 
 Task<Answer> set_queues(World& w, std::string_view queues) {
-  return w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "T"},
-                                                       {"defaultTopic", "TBW102"},
-                                                       {"readQueueNums", queues},
-                                                       {"writeQueueNums", queues},
-                                                       {"perm", "6"},
-                                                       {"topicFilterType", "SINGLE_TAG"},
-                                                       {"topicSysFlag", "0"},
-                                                       {"order", "false"}});
+  return w.put_topic("T", queues);
 }
 
 // Sent to queue 3 of 4, delivered when there are 2.

@@ -14,21 +14,9 @@ std::string property(std::string_view name, std::string_view value) {
   return out;
 }
 
-Task<Answer> ask_for_topic(World& w, std::string name, std::string attributes) {
-  auto made = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", name},
-                                                                     {"defaultTopic", "TBW102"},
-                                                                     {"readQueueNums", "1"},
-                                                                     {"writeQueueNums", "1"},
-                                                                     {"perm", "6"},
-                                                                     {"topicFilterType", "SINGLE_TAG"},
-                                                                     {"topicSysFlag", "0"},
-                                                                     {"order", "false"},
-                                                                     {"attributes", attributes}});
-  co_return made;
-}
 Task<void> make_topic(World& w, std::string name, std::string attributes, int32_t expected = 0,
                       std::string why = "") {
-  auto made = co_await ask_for_topic(w, std::move(name), std::move(attributes));
+  auto made = co_await w.put_topic(name, "1", attributes);
   EXPECT_EQ(code_of(made), expected) << remark(made);
   EXPECT_NE(remark(made).find(why), std::string::npos) << remark(made);
 }
@@ -314,7 +302,7 @@ TEST(BrokerBatchTopic, ANameMayChangeItsType) {
 
 // What a topic is has to be known before the store is opened, also when topics.json does not have it yet.
 Task<void> makes_and_sends(World& w, LifeNow& now, int& answered) {
-  auto made = co_await ask_for_topic(w, "B", "+queue.type=BatchCQ");
+  auto made = co_await w.put_topic("B", "1", "+queue.type=BatchCQ");
   for (int i = 0; i < 3 && now.counts() && code_of(made) == 0; i++) {
     auto a = co_await send_batch(w, "t", 5);
     if (now.counts() && code_of(a) == 0) answered += 5;

@@ -342,13 +342,7 @@ TEST(BrokerClient, ResetIsSeenByTheNextPull) {
 Task<void> topics(World& w) {
   auto create = [&](std::string_view topic, std::string_view queues, std::string_view perm,
                     std::string_view attributes = {}) {
-    return w.request(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
-                                                            {"defaultTopic", "TBW102"},
-                                                            {"readQueueNums", queues},
-                                                            {"writeQueueNums", queues},
-                                                            {"perm", perm},
-                                                            {"topicFilterType", "SINGLE_TAG"},
-                                                            {"attributes", attributes}});
+    return w.topic_frame(topic, queues, attributes, perm);
   };
   auto a = co_await w.peer->call(create("New", "3", "6", "+message.type=FIFO"));
   EXPECT_EQ(code_of(a), 0) << remark(a);

@@ -26,15 +26,7 @@ BrokerConfig small_config() {
 
 Task<void> make_topic(World& w, std::string_view name, std::string_view attributes, int32_t expected = 0,
                       std::string_view why = "") {
-  auto made = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", name},
-                                                                     {"defaultTopic", "TBW102"},
-                                                                     {"readQueueNums", "1"},
-                                                                     {"writeQueueNums", "1"},
-                                                                     {"perm", "6"},
-                                                                     {"topicFilterType", "SINGLE_TAG"},
-                                                                     {"topicSysFlag", "0"},
-                                                                     {"order", "false"},
-                                                                     {"attributes", attributes}});
+  auto made = co_await w.put_topic(name, "1", attributes);
   EXPECT_EQ(code_of(made), expected) << remark(made);
   EXPECT_NE(remark(made).find(why), std::string::npos) << remark(made);
 }

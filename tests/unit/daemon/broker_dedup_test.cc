@@ -17,20 +17,8 @@ std::string keyed(std::string_view unique, std::string_view keys = {}, std::stri
   return out;
 }
 
-Task<Answer> put_topic(World& w, std::string_view topic, std::string_view attributes) {
-  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
-                                                                  {"defaultTopic", "TBW102"},
-                                                                  {"readQueueNums", "4"},
-                                                                  {"writeQueueNums", "4"},
-                                                                  {"perm", "6"},
-                                                                  {"topicFilterType", "SINGLE_TAG"},
-                                                                  {"topicSysFlag", "0"},
-                                                                  {"order", "false"},
-                                                                  {"attributes", attributes}});
-  co_return a;
-}
 Task<void> make_topic(World& w, std::string_view topic, std::string_view attributes) {
-  auto a = co_await put_topic(w, topic, attributes);
+  auto a = co_await w.put_topic(topic, "4", attributes);
   EXPECT_EQ(code_of(a), 0) << remark(a);
 }
 
@@ -282,15 +270,7 @@ TEST(BrokerDedup, MemoryIsBounded) {
 Task<void> attributes(World& w) {
   for (const char* wrong :
        {"+dedup.key=BODY", "+dedup.key=KEYS,+dedup.window.ms=10", "+dedup.key=KEYS,+dedup.window.ms=soon"}) {
-    auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "D"},
-                                                                    {"defaultTopic", "TBW102"},
-                                                                    {"readQueueNums", "4"},
-                                                                    {"writeQueueNums", "4"},
-                                                                    {"perm", "6"},
-                                                                    {"topicFilterType", "SINGLE_TAG"},
-                                                                    {"topicSysFlag", "0"},
-                                                                    {"order", "false"},
-                                                                    {"attributes", wrong}});
+    auto a = co_await w.put_topic("D", "4", wrong);
     EXPECT_NE(code_of(a), 0) << wrong;
   }
   EXPECT_EQ(w.broker.topics.find("D"), nullptr);
@@ -326,7 +306,7 @@ Task<void> send_all_again(World& w) {
 }
 
 Task<void> send_until_crash(World& w, sim::SimDisk& disk) {
-  auto a = co_await put_topic(w, "D", "+dedup.key=UNIQ_KEY");
+  auto a = co_await w.put_topic("D", "4", "+dedup.key=UNIQ_KEY");
   for (int i = 0; i < 8 && !disk.crashed() && code_of(a) == 0; i++)
     a = co_await w.send("D", "m" + std::to_string(i), keyed("U" + std::to_string(i)));
 }

@@ -14,15 +14,7 @@ BrokerConfig patient_config() {
 }
 
 Task<void> make_topic(World& w, std::string_view name, std::string_view attributes, int32_t expected = 0) {
-  auto made = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", name},
-                                                                     {"defaultTopic", "TBW102"},
-                                                                     {"readQueueNums", "2"},
-                                                                     {"writeQueueNums", "2"},
-                                                                     {"perm", "6"},
-                                                                     {"topicFilterType", "SINGLE_TAG"},
-                                                                     {"topicSysFlag", "0"},
-                                                                     {"order", "false"},
-                                                                     {"attributes", attributes}});
+  auto made = co_await w.put_topic(name, "2", attributes);
   EXPECT_EQ(code_of(made), expected) << remark(made);
 }
 

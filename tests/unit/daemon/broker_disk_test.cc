@@ -162,14 +162,7 @@ Task<void> config_on_a_full_disk(World& w) {
   auto sent = co_await w.send("T", "first");
   auto pulled = co_await w.pull("T", 0);
   plan.faults = {{sim::FaultKind::no_space, sim::OpKind::write, "/config/", 1, 1'000'000}};
-  auto made = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", "Made"},
-                                                                     {"defaultTopic", "TBW102"},
-                                                                     {"readQueueNums", "1"},
-                                                                     {"writeQueueNums", "1"},
-                                                                     {"perm", "6"},
-                                                                     {"topicFilterType", "SINGLE_TAG"},
-                                                                     {"topicSysFlag", "0"},
-                                                                     {"order", "false"}});
+  auto made = co_await w.put_topic("Made", "1");
   EXPECT_EQ(code_of(made), 0) << remark(made);
   for (int i = 0; i < 3; i++) {
     auto committed = co_await w.call(
@@ -198,14 +191,7 @@ std::map<std::string, bool> topics_known, groups_known;
 
 Task<void> change_one(World& w, sim::SimDisk& disk, int i) {
   const std::string topic = "T" + std::to_string(i), group = "g" + std::to_string(i);
-  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
-                                                                  {"defaultTopic", "TBW102"},
-                                                                  {"readQueueNums", "1"},
-                                                                  {"writeQueueNums", "1"},
-                                                                  {"perm", "6"},
-                                                                  {"topicFilterType", "SINGLE_TAG"},
-                                                                  {"topicSysFlag", "0"},
-                                                                  {"order", "false"}});
+  auto a = co_await w.put_topic(topic, "1");
   if (!disk.crashed() && code_of(a) == 0) topics_known[topic] = true;
   proto::SubscriptionGroupConfig c;
   c.group_name = group;

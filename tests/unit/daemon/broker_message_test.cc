@@ -130,14 +130,8 @@ TEST(BrokerMessage, RefusesByCodeAndStoresNothing) {
 Task<void> order_topic(World& w) {
   for (std::string_view order : {"true", "false"}) {
     const std::string topic = "Order_" + std::string(order);
-    auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
-                                                                    {"defaultTopic", "TBW102"},
-                                                                    {"readQueueNums", "1"},
-                                                                    {"writeQueueNums", "1"},
-                                                                    {"perm", "6"},
-                                                                    {"topicFilterType", "SINGLE_TAG"},
-                                                                    {"topicSysFlag", "0"},
-                                                                    {"order", order}});
+    std::string frame = w.topic_frame(topic, "4", {}, "6", order);
+    auto a = co_await w.peer->call(std::move(frame));
     EXPECT_EQ(code_of(a), 0) << remark(a);
     a = co_await w.call(RequestCode::GET_TOPIC_CONFIG, {{"topic", topic}});
     EXPECT_NE(body_text(a).find("\"order\":" + std::string(order)), std::string::npos) << body_text(a);

@@ -13,13 +13,7 @@ std::string of_priority(std::string_view priority, std::string_view name = {}, s
 }
 
 Task<void> make_topic(World& w, std::string_view topic, std::string_view attributes) {
-  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", topic},
-                                                                  {"defaultTopic", "TBW102"},
-                                                                  {"readQueueNums", "4"},
-                                                                  {"writeQueueNums", "4"},
-                                                                  {"perm", "6"},
-                                                                  {"topicFilterType", "SINGLE_TAG"},
-                                                                  {"attributes", attributes}});
+  auto a = co_await w.put_topic(topic, "4", attributes);
   EXPECT_EQ(code_of(a), 0) << remark(a);
 }
 

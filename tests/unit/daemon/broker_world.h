@@ -68,6 +68,22 @@ struct World {
   Task<Answer> call(RequestCode code, Ext ext, std::string_view body = {}) {
     return peer->call(request(code, ext, body));
   }
+  // UPDATE_AND_CREATE_TOPIC, with as many queues to write as to read.
+  std::string topic_frame(std::string_view name, std::string_view queues, std::string_view attributes = {},
+                          std::string_view perm = "6", std::string_view order = "false") {
+    return request(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", name},
+                                                          {"defaultTopic", "TBW102"},
+                                                          {"readQueueNums", queues},
+                                                          {"writeQueueNums", queues},
+                                                          {"perm", perm},
+                                                          {"topicFilterType", "SINGLE_TAG"},
+                                                          {"topicSysFlag", "0"},
+                                                          {"order", order},
+                                                          {"attributes", attributes}});
+  }
+  Task<Answer> put_topic(std::string_view name, std::string_view queues, std::string_view attributes = {}) {
+    return peer->call(topic_frame(name, queues, attributes));
+  }
   std::string send_frame(std::string_view topic, std::string_view body, std::string_view properties = {},
                          std::string_view queue = "0", std::string_view reconsume = "0") {
     return request(RequestCode::SEND_MESSAGE_V2,

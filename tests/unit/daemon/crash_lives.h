@@ -157,15 +157,7 @@ Task<int64_t> each_record(World& w, LifeNow& now, std::string topic, int32_t que
 // A topic with `queues` queues to read and as many to write.
 inline Task<void> make_topic(World& w, LifeNow& now, std::string name, int queues, std::string attributes) {
   const std::string count = std::to_string(queues);
-  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_TOPIC, {{"topic", name},
-                                                                  {"defaultTopic", "TBW102"},
-                                                                  {"readQueueNums", count},
-                                                                  {"writeQueueNums", count},
-                                                                  {"perm", "6"},
-                                                                  {"topicFilterType", "SINGLE_TAG"},
-                                                                  {"topicSysFlag", "0"},
-                                                                  {"order", "false"},
-                                                                  {"attributes", attributes}});
+  auto a = co_await w.put_topic(name, count, attributes);
   if (now.counts() && code_of(a) != 0) now.machine.error("no topic: " + remark(a));
 }
 
