@@ -112,9 +112,8 @@ bool is_batch(const Attributes& attributes) {
 const char* why_not_together(const std::map<std::string, std::string>& attributes) {
   if (!is_batch(attributes)) return nullptr;
   if (is_compaction(attributes))
-    return "a topic with queue.type=BatchCQ cannot be compacted (cleanup.policy=COMPACTION): a record of it "
-           "is "
-           "of many keys";
+    return "a topic with queue.type=BatchCQ cannot have cleanup.policy=COMPACTION: a record of it is of many "
+           "keys";
   const auto dedup = attributes.find("dedup.key");
   if (dedup != attributes.end() && dedup->second != "NONE")
     return "a topic with queue.type=BatchCQ cannot have dedup.key: a record of it is of many messages";

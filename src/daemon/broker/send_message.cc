@@ -451,8 +451,9 @@ Task<void> send_single(Broker& b, Request& r, const proto::SendMessageRequestHea
 
 // A batch goes to one queue at once: nothing in it can be delayed, or wait for the end of a transaction.
 // True: answered.
-bool refuse_special_in_batch(Broker& b, Request& r, std::string_view properties) {
+bool refuse_special_in_batch(Broker& b, Request& r, std::string_view properties, int32_t sys_flag) {
   SendProperties found;
+  found.inner = proto::sys_flag::is_inner_batch(sys_flag);
   proto::PropertyReader reader(properties);
   proto::Property p;
   while (reader.next(&p)) {
@@ -503,13 +504,7 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
   }
   if (r.body().size() > static_cast<size_t>(b.config.maxMessageSize))
     co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
-  if (refuse_special_in_batch(b, r, h.properties.value_or(std::string_view{}))) co_return;
-  if (proto::sys_flag::is_inner_batch(h.sys_flag)) {
-    SendProperties inner;
-    inner.inner = true;
-    refuse_special(b, r, inner);
-    co_return;
-  }
+  if (refuse_special_in_batch(b, r, h.properties.value_or(std::string_view{}), h.sys_flag)) co_return;
   std::vector<store::MessageIn> messages;
   proto::BatchReader reader(r.body());
   proto::BatchMessage inner;
@@ -521,7 +516,7 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
       co_return;
     }
     if (!*more) break;
-    if (refuse_special_in_batch(b, r, inner.properties)) co_return;
+    if (refuse_special_in_batch(b, r, inner.properties, 0)) co_return;
     if (refuse_without_key(b, r, h.topic, inner.properties)) co_return;
     messages.push_back(message_of(b, r, h, queue_id));
     messages.back().flag = inner.flag;

@@ -246,9 +246,10 @@ void go_on_at(PopTable& table, PopQueue& q, int64_t next) {
 Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
   for (int attempt = 0; attempt < 2; attempt++) {
     const uint32_t epoch = q->epoch;
-    // A record of several messages comes as a whole, at the offset of the first.
-    const int64_t begin = co_await b.store.record_begin(q->topic, q->queue_id, q->next);
-    if (q->epoch == epoch && begin < q->next) go_on_at(b.pop.table, *q, begin);
+    if (b.store.is_batch_topic(q->topic)) {  // a record comes as a whole, at the offset of its first message
+      const int64_t begin = co_await b.store.record_begin(q->topic, q->queue_id, q->next);
+      if (q->epoch == epoch && begin < q->next) go_on_at(b.pop.table, *q, begin);
+    }
     const int64_t start = q->next;
     store::GetMessageResult g = co_await b.store.get(q->topic, q->queue_id, start, most_of(p, *q), p.filter);
     if (q->epoch != epoch) {  // somebody has reset it: what was read is not what comes next
