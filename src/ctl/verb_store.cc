@@ -8,10 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <span>
 #include <string>
-#include <vector>
 
-#include "base/crc.h"
 #include "base/time.h"
 #include "ctl/context.h"
 #include "ctl/store_verbs.h"
@@ -66,13 +65,10 @@ class Helper final : public offline::CheckHelper {
     if (name == "delayOffset.json") known = parsed<proto::DelayOffsetWrapper>(content);
     return known ? "" : rmq::to_string(known.error());
   }
-  // The log's lines are the broker's (topic_manager.h): "J <crc> <bytes>" names the file that the changes
-  // behind it follow, "T <timestamp> <counter> <configuration>" puts a topic, "D ... <name>" deletes one.
-  void topics_changed(const std::vector<std::string>& changes) override {
-    size_t begin = topic_files_ > 1 ? 0 : changes.size();  // behind an older backup all are newer
-    for (size_t i = 0; i < changes.size(); i++)
-      if (changes[i] == topics_line_) begin = i + 1;
-    for (size_t i = begin; i < changes.size(); i++) apply(changes[i]);
+  // The changes are the broker's (topic_manager.h): "T <timestamp> <counter> <configuration>" puts a topic,
+  // "D ... <name>" deletes one.
+  void topics_changed(std::span<const std::string> changes) override {
+    for (const std::string& change : changes) apply(change);
   }
   bool topic_exists(std::string_view name) override { return topics_.contains(name); }
 
@@ -100,8 +96,6 @@ class Helper final : public offline::CheckHelper {
     }
   }
   std::string judge_topics(std::string_view content) {
-    topic_files_++;
-    topics_line_ = fmt::format("J {:08x} {}", crc32(as_bytes(content)), content.size());
     auto body = proto::TopicConfigSerializeWrapper::parse(content);
     if (!body) return rmq::to_string(body.error());
     for (const auto& [name, config] : body->topic_config_table) topics_.insert(name);
@@ -113,8 +107,6 @@ class Helper final : public offline::CheckHelper {
   int64_t shown_ns_ = 0;
   uint64_t done_bytes_ = 0;
   std::set<std::string, std::less<>> topics_;
-  std::string topics_line_;  // of the log, for the file that was judged last
-  int topic_files_ = 0;      // the second one is the backup
 };
 
 const char* severity_name(offline::Severity s) {

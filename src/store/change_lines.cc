@@ -1,5 +1,7 @@
 #include "store/change_lines.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstdint>
 
@@ -63,6 +65,18 @@ std::vector<std::string> changes_of(std::string_view content) {
     content.remove_prefix(end + 1);
   }
   return changes;
+}
+
+std::string line_of_file(std::string_view content) {
+  return fmt::format("J {:08x} {}", crc32(as_bytes(content)), content.size());
+}
+
+size_t first_change_since(const std::vector<std::string>& changes, std::string_view content,
+                          bool from_backup) {
+  const std::string line = line_of_file(content);
+  for (size_t i = changes.size(); i > 0; i--)
+    if (changes[i - 1] == line) return i;
+  return from_backup ? 0 : changes.size();
 }
 
 }  // namespace rmq::store

@@ -2,18 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
-#include "base/crc.h"
 #include "base/log.h"
+#include "store/change_lines.h"
 
 namespace rmq::broker {
 
-namespace {
-std::string line_of_file(std::string_view text) {
-  return fmt::format("J {:08x} {}", crc32(as_bytes(text)), text.size());
-}
-}  // namespace
+using store::line_of_file;
 
 LoggedTable::LoggedTable(Disk& disk, std::string path, Durability durability)
     : PersistedTable(disk, std::move(path)), log_(disk, this->path() + ".log", durability) {}
@@ -24,14 +21,20 @@ Task<Result<void>> LoggedTable::load() {
   std::string text;
   if (file) text = std::move(file->content);
   if (file) CO_TRY(parse(text));
-  size_t applied = replay(changes, text, file && file->from_backup);
+  const bool from_backup = file && file->from_backup;
+  const size_t begin = store::first_change_since(changes, text, from_backup);
+  if (begin == changes.size() && !changes.empty() && changes.back() != line_of_file(text))
+    log(LogLevel::warning, ids::changes_foreign,
+        "a log of changes belongs to another state of its file and was left aside",
+        {{"FILE", path()}, {"CHANGES", std::to_string(changes.size())}});
+  const size_t applied = replay(changes, begin);
   if (applied > 0)
     log(LogLevel::info, ids::changes_replayed, "changes since a file was written last were read from its log",
         {{"FILE", path()}, {"CHANGES", std::to_string(applied)}});
   loaded_ = true;
   file_line_ = line_of_file(text);
   after_read();
-  dirty_ = dirty_ || applied > 0 || (file && file->from_backup);
+  dirty_ = dirty_ || applied > 0 || from_backup;
   if (dirty_)
     co_await fold();
   else [[maybe_unused]]
@@ -39,30 +42,21 @@ Task<Result<void>> LoggedTable::load() {
   co_return Result<void>{};
 }
 
-Task<Result<void>> LoggedTable::peek() {
-  CO_TRY_VAR(file, co_await load_text());
+// Nothing is said of what is wrong: load() will.
+Task<Result<void>> LoggedTable::peek(std::string_view word) {
+  auto file = co_await find_file();
+  if (!file && file.error().code != Errc::not_found) co_return std::unexpected(file.error());
   CO_TRY_VAR(changes, co_await log_.read());
-  std::string text;
-  if (file) text = std::move(file->content);
+  const std::string text = file ? std::move(file->content) : std::string();
+  const auto has_word = [word](std::string_view s) { return s.find(word) != s.npos; };
+  if (!has_word(text) && std::ranges::none_of(changes, has_word)) co_return Result<void>{};
   if (file) CO_TRY(parse(text));
-  replay(changes, text, file && file->from_backup);
+  replay(changes, store::first_change_since(changes, text, file && file->from_backup));
   co_return Result<void>{};
 }
 
 // The number of changes that were applied.
-size_t LoggedTable::replay(const std::vector<std::string>& changes, std::string_view file_text,
-                           bool from_backup) {
-  size_t begin = 0;
-  const std::string line = line_of_file(file_text);
-  for (size_t i = 0; i < changes.size(); i++)
-    if (changes[i] == line) begin = i + 1;
-  if (begin == 0 && !from_backup) {  // behind an older backup all that the log has is newer
-    if (!changes.empty())
-      log(LogLevel::warning, ids::changes_foreign,
-          "a log of changes belongs to another state of its file and was left aside",
-          {{"FILE", path()}, {"CHANGES", std::to_string(changes.size())}});
-    return 0;
-  }
+size_t LoggedTable::replay(const std::vector<std::string>& changes, size_t begin) {
   size_t applied = 0;
   for (size_t i = begin; i < changes.size(); i++)
     if (!changes[i].starts_with("J ") && apply(changes[i])) applied++;

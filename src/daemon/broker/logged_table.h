@@ -28,8 +28,9 @@ class LoggedTable : public PersistedTable {
   // The number of the last change, and whether that one is on disk.
   uint64_t last_change() const { return log_.last(); }
   bool is_kept(uint64_t change) const { return log_.is_written(change); }
-  // Reads the file and its log, and writes nothing: for who looks before the store is opened and locked.
-  Task<Result<void>> peek();
+  // As load() for who looks before the store is opened and locked: nothing is written. The table stays empty
+  // when neither the file nor its log has that word.
+  Task<Result<void>> peek(std::string_view word);
   // Resolves when that change and all before are on disk, or cannot be brought there. A full disk is no
   // failure: they are kept in memory, and a later fold brings them to disk.
   Task<Result<void>> kept(uint64_t change);
@@ -62,7 +63,7 @@ class LoggedTable : public PersistedTable {
 
  private:
   Task<Result<void>> begin_log(std::string_view file_text);
-  size_t replay(const std::vector<std::string>& changes, std::string_view file_text, bool from_backup);
+  size_t replay(const std::vector<std::string>& changes, size_t begin);
 
   store::ChangeLog log_;
   std::string file_line_;

@@ -46,8 +46,12 @@ static bool is_json(std::string_view text) {
   return proto::normalise_fastjson(text).has_value();
 }
 
+Task<Result<store::LoadedFile>> PersistedTable::find_file() {
+  return store::load_file(disk_, path_, is_json);
+}
+
 Task<Result<std::optional<store::LoadedFile>>> PersistedTable::load_text() {
-  auto file = co_await store::load_file(disk_, path_, is_json);
+  auto file = co_await find_file();
   if (!file) {
     if (file.error().code == Errc::not_found) co_return std::optional<store::LoadedFile>{};
     co_return std::unexpected(file.error());

@@ -29,7 +29,9 @@ class PersistedTable {
  protected:
   virtual std::string render() const = 0;
   virtual Result<void> parse(std::string_view text) = 0;
-  // The file's text, or its backup's; nothing when there is neither.
+  // The file, or its backup, in silence; Errc::not_found when there is neither.
+  Task<Result<store::LoadedFile>> find_file();
+  // The file's text, or its backup's, which the journal then tells; nothing when there is neither.
   Task<Result<std::optional<store::LoadedFile>>> load_text();
   // Replaces the file; a failure is said in the journal.
   Task<Result<void>> write(std::string text);

@@ -161,7 +161,9 @@ Task<Result<std::vector<std::string>>> read_batch_topics(Disk& disk, std::string
                                                          const BrokerConfig& config) {
   std::vector<std::string> names;
   TopicManager topics(disk, std::move(path), config, 0);
-  CO_TRY(co_await topics.peek());
+  auto read = co_await topics.peek("BatchCQ");
+  if (!read && read.error().code == Errc::corrupt) co_return fail(Errc::corrupt, "config/topics.json");
+  if (!read) co_return std::unexpected(read.error());
   for (const auto& [name, c] : topics.all())
     if (is_batch_topic(c)) names.push_back(name);
   co_return names;

@@ -32,6 +32,7 @@ class StoreCheck final : public LogVisitor {
   Result<void> read_own();
   Result<void> read_java();
   Result<void> check_configs();
+  void note_topics(const std::string& name, std::string text, bool from_backup);
   Result<void> check_config(const std::string& name, bool has_backup);
   QueueTruth truth() const;
   Result<void> on_record(const proto::RecordView& r) override;
@@ -53,6 +54,8 @@ class StoreCheck final : public LogVisitor {
   std::vector<Hole> holes_;  // judged when the end is known
   uint64_t last_record_at_ = 0;
   bool topics_known_ = false;
+  std::string topics_;  // topics.json as it was judged, until its log was read
+  bool topics_from_backup_ = false;
   bool own_later_ = false;  // another broker wrote after rmqd's checkpoint
 };
 
@@ -139,20 +142,27 @@ QueueTruth StoreCheck::truth() const {
 
 // ---- config/ -----------------------------------------------------------------------------------------
 
+void StoreCheck::note_topics(const std::string& name, std::string text, bool from_backup) {
+  if (name != "topics.json") return;
+  topics_known_ = true;
+  topics_ = std::move(text);
+  topics_from_backup_ = from_backup;
+}
+
 Result<void> StoreCheck::check_config(const std::string& name, bool has_backup) {
   std::string path = o_.root + "/config/" + name;
   TRY_VAR(text, read_small_file(path, config_bytes_max));
   report_.config_files++;
   std::string wrong = text.empty() ? "it is empty" : helper_.judge_config(name, text);
   if (wrong.empty()) {
-    topics_known_ = topics_known_ || name == "topics.json";
+    note_topics(name, std::move(text), false);
     return {};
   }
   std::string backup_wrong = "there is no .bak";
   if (has_backup) {
     TRY_VAR(backup, read_small_file(path + ".bak", config_bytes_max));
     backup_wrong = backup.empty() ? "its .bak is empty" : helper_.judge_config(name, backup);
-    if (backup_wrong.empty()) topics_known_ = topics_known_ || name == "topics.json";
+    if (backup_wrong.empty()) note_topics(name, std::move(backup), true);
   }
   if (backup_wrong.empty())
     report_.findings.damage(Kind::config, "config/" + name, -1, wrong + "; a broker takes its .bak");
@@ -176,9 +186,12 @@ Result<void> StoreCheck::check_configs() {
     if (!has(main))
       report_.findings.note(Kind::config, "config/" + main, -1, "it is missing; a broker takes its .bak");
   }
-  if (!has("topics.json.log")) return {};
+  if (!topics_known_ || !has("topics.json.log")) return {};
   TRY_VAR(log, read_small_file(o_.root + "/config/topics.json.log", config_bytes_max));
-  helper_.topics_changed(changes_of(log));
+  const std::vector<std::string> changes = changes_of(log);
+  helper_.topics_changed(
+      std::span(changes).subspan(first_change_since(changes, topics_, topics_from_backup_)));
+  topics_.clear();
   return {};
 }
 

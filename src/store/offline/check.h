@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "store/format.h"
 #include "store/offline/compaction_check.h"
@@ -25,8 +25,8 @@ class CheckHelper {
   virtual bool on_progress(uint64_t done_bytes, uint64_t all_bytes) = 0;
   // What is wrong with the content of config/<name>; "" when it is fine. (JSON is not this library's.)
   virtual std::string judge_config(std::string_view name, std::string_view content) = 0;
-  // Behind topics.json: the changes since of its log (change_lines.h), which a killed broker leaves.
-  virtual void topics_changed(const std::vector<std::string>& changes) = 0;
+  // Behind topics.json: the changes since that its log has, which a killed broker leaves (change_lines.h).
+  virtual void topics_changed(std::span<const std::string> changes) = 0;
   // After these: whether there is that topic.
   virtual bool topic_exists(std::string_view name) = 0;
 };

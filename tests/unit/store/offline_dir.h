@@ -42,7 +42,7 @@ class TestHelper : public offline::CheckHelper {
   std::string judge_config(std::string_view, std::string_view content) override {
     return content.starts_with('{') ? "" : "it is no JSON";
   }
-  void topics_changed(const std::vector<std::string>&) override {}
+  void topics_changed(std::span<const std::string>) override {}
   bool topic_exists(std::string_view name) override { return topics.contains(std::string(name)); }
   std::set<std::string> topics;
   bool stop = false;
