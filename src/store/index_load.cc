@@ -116,7 +116,7 @@ Task<Result<bool>> IndexService::take_newest(const IndexState& s, Found& f) {
   if (untouched)
     r = co_await file->open();
   else
-    r = co_await file->rebuild(stopping_);
+    r = co_await file->rebuild(abandoned_);  // a stop in order waits for it: RocketMQ would rely on the slots
   if (!r) co_await file->end_writing();
   if (!r && r.error().code == Errc::corrupt) co_return false;
   if (!r) co_return std::unexpected(r.error());

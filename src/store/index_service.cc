@@ -50,6 +50,7 @@ void IndexService::start(uint64_t confirmed, Inherited inherited) {
 
 Task<void> IndexService::stop(bool abandon) {
   if (!enabled()) co_return;
+  abandoned_ = abandon;
   stopping_ = true;
   work_.set();
   soon_.set();

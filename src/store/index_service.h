@@ -146,8 +146,9 @@ class IndexService {
   FailureListener* listener_ = nullptr;
   Scope tasks_;
   bool stopping_ = false;
-  bool healthy_ = false;  // loaded, and nothing has failed since
-  bool hurry_ = false;    // somebody waits in caught_up()
+  bool abandoned_ = false;  // the files stay as they are
+  bool healthy_ = false;    // loaded, and nothing has failed since
+  bool hurry_ = false;      // somebody waits in caught_up()
   Event work_, soon_, progress_, stop_;
 };
 

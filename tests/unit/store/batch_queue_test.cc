@@ -574,7 +574,6 @@ class Crashing : public Batches {
   Crashing() {
     options.checkpoint_interval_ms = 100;
     options.queue_write_interval_ms = 40;
-    options.index = false;
     answered[0] = answered[1] = 0;
     put_so_far.clear();
   }

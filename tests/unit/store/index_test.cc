@@ -1,6 +1,7 @@
 // Looking up messages by key, and the index files: their bytes, several of them, and their coming back after
 // every kind of end, loss and damage.
 #include "machine.h"
+#include "offline_dir.h"
 #include "store/index_format.h"
 #include "store/index_keys.h"
 #include "store/index_state.h"
@@ -324,6 +325,22 @@ TEST(Index, EveryEndKeepsIt) {
         EXPECT_EQ(found, "m57,more");
       });
     }
+  }
+}
+
+// After a stop in order RocketMQ relies on the slots of every file: also when the store has just been opened,
+// and a crash had left slots that were not written.
+TEST(Index, AStopRightAfterTheStartLeavesNoSlotBehind) {
+  for (End end : {End::kill, End::power_lost, End::power_torn}) {
+    Machine m;
+    m.options.checkpoint_interval_ms = 100;
+    m.run(sixty_messages, end);
+    m.run([](Ctx&) -> Task<void> { co_return; });
+    OfflineDir d(m);
+    offline::CheckReport r = checked(d);
+    EXPECT_TRUE(r.stopped);
+    EXPECT_TRUE(r.clean()) << static_cast<int>(end) << text_of(r);
+    EXPECT_GT(r.index.entries, 0u);
   }
 }
 
