@@ -162,8 +162,7 @@ std::vector<std::string> random_lives(uint64_t seed, Totals& totals) {
   for (int i = 0; i <= lives; i++) {
     Life life;
     life.seed = seed * 10 + static_cast<uint64_t>(i);
-    life.config.namesrvAddr = "";
-    life.config.messageIndexEnable = false;
+    life.config = crash_config();
     life.config.messageDelayLevel = "1s 2s";
     life.config.mappedFileSizeCommitLog = 32 << 10;
     life.config.maxMessageSize = 4096;
