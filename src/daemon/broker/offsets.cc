@@ -207,6 +207,7 @@ Task<void> reset_offset(Broker& b, Request& r, proto::ResetOffsetRequestHeader h
     b.offsets.set_reset(h.group, h.topic, q.queue_id, target);
     b.long_polling.wake(h.topic, q.queue_id);  // whoever waits there learns it at once
   }
+  b.pop.on_reset(h.topic, h.group);
   auto kept = co_await b.offsets.kept(b.offsets.last_change());
   if (!kept) co_return refuse_unkept_offsets(r, kept.error());
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());

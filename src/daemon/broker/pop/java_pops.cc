@@ -144,6 +144,7 @@ Task<void> JavaPops::take(const proto::RecordView& record) {
   if (!r->differences.empty() && r->differences.size() != static_cast<size_t>(r->count)) co_return;
   const bool known = broker_.offsets.query(r->consumer_group, r->topic, r->queue_id).has_value();
   PopTable::QueuePointer q = co_await broker_.pop.open(r->consumer_group, r->topic, r->queue_id, 0);
+  if (!q) co_return;  // nobody gets it any more
   if (!known) without_offset_.insert(q->id);
   take_checkpoint(*r);
 }

@@ -48,15 +48,22 @@ bool has_message(const Broker& b, const proto::NotificationRequestHeader& h, int
                              [&](const std::string& t) { return topic_has_message(b, h, t, free_ms); });
 }
 
+bool check_notification(Broker& b, Request& r, const proto::NotificationRequestHeader& h) {
+  auto refuse = [&](ResponseCode code, std::string_view remark) {
+    r.answer<proto::Notification>(code, {}, remark);
+    return false;
+  };
+  if (!proto::perm::is_readable(static_cast<int32_t>(b.config.brokerPermission)))
+    return refuse(ResponseCode::NO_PERMISSION,
+                  fmt::format("the broker[{}] peeking message is forbidden", b.config.brokerIP1));
+  auto wrong = refusal_of_pop(b, r, h.topic, h.consumer_group, h.queue_id);
+  return !wrong || refuse(wrong->code, wrong->remark);
+}
+
 }  // namespace
 
 Task<void> notification(Broker& b, Request& r, proto::NotificationRequestHeader h) {
-  if (!proto::perm::is_readable(static_cast<int32_t>(b.config.brokerPermission)))
-    co_return r.answer<proto::Notification>(
-        ResponseCode::NO_PERMISSION, {},
-        fmt::format("the broker[{}] peeking message is forbidden", b.config.brokerIP1));
-  if (auto wrong = refusal_of_pop(b, r, h.topic, h.consumer_group, h.queue_id))
-    co_return r.answer<proto::Notification>(wrong->code, {}, wrong->remark);
+  if (!check_notification(b, r, h)) co_return;
   auto filter = filter_of_request(b, h.topic, h.exp.value_or(std::string_view{}),
                                   h.exp_type.value_or(std::string_view{}));
   if (!filter) co_return r.answer<proto::Notification>(filter.error().code, {}, filter.error().remark);
@@ -76,6 +83,7 @@ Task<void> notification(Broker& b, Request& r, proto::NotificationRequestHeader 
     PollEnd end = co_await b.pop.notifications.wait(r.connection(), h.topic, h.consumer_group, h.queue_id,
                                                     filter->wanted(), wake_ns);
     if (end == PollEnd::closed) co_return;
+    if (!check_notification(b, r, h)) co_return;
   }
 }
 

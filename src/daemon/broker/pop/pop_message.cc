@@ -287,6 +287,7 @@ bool is_blocked(const Broker& b, const PopQueue& q, std::optional<std::string_vi
 
 Task<void> pop_queue(Broker& b, Popped& p, std::string topic, int32_t queue_id) {
   QueuePointer q = co_await b.pop.open(std::string(p.h.consumer_group), topic, queue_id, p.h.init_mode);
+  if (!q) co_return;
   [[maybe_unused]] auto reset = b.offsets.take_reset(p.h.consumer_group, topic, queue_id);
   const int64_t max = b.store.max_offset(topic, queue_id);
   const int64_t rest = std::max<int64_t>(0, max - q->next);
@@ -447,6 +448,7 @@ Task<void> pop_message(Broker& b, Request& r, proto::PopMessageRequestHeader h) 
                                               filter->wanted(), wake_ns);
     if (end == PollEnd::closed) co_return;
     if (end == PollEnd::timed_out && b.now_ns() >= deadline_ns) may_wait = false;
+    if (!check_pop(b, r, h, now_ms)) co_return;  // topic and group may be others by now, or gone
   }
 }
 

@@ -61,6 +61,12 @@ void PopService::on_arrival(ArrivedMessage& m) {
   notifications.on_arrival(m);
 }
 
+void PopService::on_reset(std::string_view topic, std::string_view group) {
+  const std::string original = original_topic(group, topic);
+  polling.wake_group(original, group);
+  notifications.wake_group(original, group);
+}
+
 Task<PopTable::QueuePointer> PopService::queue_of_handle(std::string group, std::string topic,
                                                          int32_t queue_id, PopCheckpoint::Key key) {
   PopTable::QueuePointer q = table.find(group, topic, queue_id);
@@ -107,6 +113,8 @@ Task<PopTable::QueuePointer> PopService::open(std::string group, std::string top
     if (PopTable::QueuePointer q = table.find(group, topic, queue_id)) co_return q;
     known = broker_.offsets.query(group, topic, queue_id);
   }
+  // Deleted while the pop read other queues: an entry, and with it an offset, would outlive the deletion.
+  if (broker_.topics.find(topic) == nullptr || broker_.groups.find(group) == nullptr) co_return nullptr;
   co_return table.add(group, topic, queue_id, known.value_or(next));
 }
 

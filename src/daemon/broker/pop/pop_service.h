@@ -26,9 +26,12 @@ class PopService {
   void start(Scope& scope);
   void stop();
   void on_arrival(ArrivedMessage& m);
+  // Somebody else has set an offset of the group in that topic or retry topic: whoever waits looks again.
+  void on_reset(std::string_view topic, std::string_view group);
 
   // The queue's state; made when it is not there: at the group's consumer offset, or where `init_mode` says
-  // (0: the first message, else the newest; RocketMQ's ConsumeInitMode).
+  // (0: the first message, else the newest; RocketMQ's ConsumeInitMode). Null: topic or group are not there
+  // (any more), and nothing is to be known of them.
   Task<PopTable::QueuePointer> open(std::string group, std::string topic, int32_t queue_id,
                                     int32_t init_mode);
   // At a start: the queue ends at `max`. What was popped behind it is forgotten. True: there was such.

@@ -1,0 +1,143 @@
+// POP while something else changes what it waits for: resets, deletions, permissions.
+#include <gtest/gtest.h>
+
+#include "pop_client.h"
+
+namespace rmq::broker {
+namespace {
+
+std::string reset_frame(World& w, std::string_view offset, std::string_view topic = "T") {
+  return w.request(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET, {{"topic", topic},
+                                                                {"group", "g"},
+                                                                {"queueId", "0"},
+                                                                {"offset", offset},
+                                                                {"timestamp", "0"},
+                                                                {"isForce", "true"}});
+}
+
+Task<std::unique_ptr<Peer>> waiting(World& w, PopAsk p) {
+  auto peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  std::string frame = pop_frame(++w.opaque, p, w.broker.wall_ms());
+  bool sent = co_await peer->send(std::move(frame));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  co_return peer;
+}
+
+std::string notice_frame(World& w, std::string_view topic) {
+  const std::string born = std::to_string(w.broker.wall_ms());
+  return w.request(RequestCode::NOTIFICATION, {{"consumerGroup", "g"},
+                                               {"topic", topic},
+                                               {"queueId", "-1"},
+                                               {"pollTime", "20000"},
+                                               {"bornTime", born},
+                                               {"order", "false"}});
+}
+
+PopAsk long_ask(std::string topic, int32_t queue = -1) {
+  PopAsk p;
+  p.topic = std::move(topic);
+  p.queue = queue;
+  p.poll_ms = 20'000;
+  return p;
+}
+
+Task<void> reset_wakes(World& w) {
+  co_await send_some(w, 2);
+  for (const PoppedMessage& m : co_await pop(w)) co_await ack(w, m.handle);
+  auto one = co_await waiting(w, long_ask("T"));
+  std::string frame = reset_frame(w, "0");
+  auto a = co_await w.peer->call(std::move(frame));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await one->next(1);
+  EXPECT_TRUE(a) << "it learns of the reset at once";
+  if (a) EXPECT_EQ(bodies_of(popped_of(a)), "m0,m1");
+  bool sent = co_await one->send(notice_frame(w, "T"));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  frame = reset_frame(w, "1");
+  a = co_await w.peer->call(std::move(frame));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await one->next(1);
+  EXPECT_TRUE(a) << "who waits for a notice, too";
+  co_await one->close();
+}
+TEST(BrokerPopChange, AResetReachesWhoWaits) {
+  simulate({reset_wakes});
+}
+
+// Answers of those that wait are those that they would get if they came now.
+Task<void> rights_are_taken(World& w) {
+  auto a = co_await w.put_topic("T", "1");
+  auto one = co_await waiting(w, long_ask("T"));
+  auto two = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  bool sent = co_await two->send(notice_frame(w, "T"));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  std::string frame = w.topic_frame("T", "1", {}, "2");
+  a = co_await w.peer->call(std::move(frame));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await send_some(w, 1);
+  a = co_await one->next(1);
+  EXPECT_EQ(code_of(a), 16) << "the topic may not be read any more";
+  a = co_await two->next(1);
+  EXPECT_EQ(code_of(a), 16);
+  frame = w.topic_frame("T", "1");
+  a = co_await w.peer->call(std::move(frame));
+  Popped got = co_await pop(w);
+  EXPECT_EQ(bodies_of(got), "m0") << "nobody has it";
+  co_await one->close();
+  one = co_await waiting(w, long_ask("T"));
+  a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {},
+                      R"({"groupName":"g","consumeEnable":false})");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await send_some(w, 1);
+  a = co_await one->next(1);
+  EXPECT_EQ(code_of(a), 16) << "the group may not consume any more";
+  EXPECT_EQ(w.broker.pop.table.outstanding(), 1u);
+  co_await one->close();
+  co_await two->close();
+}
+TEST(BrokerPopChange, RightsThatAreTakenWhileItWaits) {
+  simulate({rights_are_taken});
+}
+
+Task<void> deleted_while_it_waits(World& w) {
+  co_await send_some(w, 1);
+  for (const PoppedMessage& m : co_await pop(w)) co_await ack(w, m.handle);
+  PopAsk p = long_ask("T", 0);
+  p.poll_ms = 2000;
+  auto one = co_await waiting(w, p);
+  auto a = co_await w.call(RequestCode::DELETE_TOPIC_IN_BROKER, {{"topic", "T"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await one->next(5);
+  EXPECT_EQ(code_of(a), 17) << remark(a);
+  EXPECT_EQ(committed(w), -1) << "no offset of a topic that is gone";
+  EXPECT_EQ(w.broker.pop.table.queues(), 0u);
+  co_await one->close();
+}
+TEST(BrokerPopChange, ATopicThatIsDeletedWhileItWaits) {
+  simulate({deleted_while_it_waits});
+}
+
+Task<void> no_more_groups(World& w) {
+  w.config.autoCreateSubscriptionGroup = false;
+  co_await send_some(w, 1);
+  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, R"({"groupName":"g"})");
+  for (const PoppedMessage& m : co_await pop(w)) co_await ack(w, m.handle);
+  auto one = co_await waiting(w, long_ask("T"));
+  a = co_await w.call(RequestCode::DELETE_SUBSCRIPTIONGROUP, {{"groupName", "g"}, {"cleanOffset", "true"}});
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await send_some(w, 1);
+  a = co_await one->next(1);
+  EXPECT_EQ(code_of(a), 26) << remark(a);
+  EXPECT_EQ(committed(w), -1) << "no offset of a group that is gone";
+  EXPECT_EQ(w.broker.pop.table.queues(), 0u);
+  co_await one->close();
+}
+TEST(BrokerPopChange, AGroupThatIsDeletedWhileItWaits) {
+  simulate({no_more_groups});
+}
+
+}  // namespace
+}  // namespace rmq::broker
