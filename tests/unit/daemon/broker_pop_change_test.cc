@@ -1,4 +1,5 @@
-// POP while something else changes what it waits for: resets, deletions, permissions.
+// POP while something else changes what it waits for or reads: resets, deletions, permissions,
+// acknowledgements of what is just being read again.
 #include <gtest/gtest.h>
 
 #include "pop_client.h"
@@ -137,6 +138,74 @@ Task<void> no_more_groups(World& w) {
 }
 TEST(BrokerPopChange, AGroupThatIsDeletedWhileItWaits) {
   simulate({no_more_groups});
+}
+
+// ---- while it reads --------------------------------------------------------------------------------------
+
+std::vector<std::string> handles;
+
+Task<void> popped_in_order(World& w) {
+  co_await send_some(w, 4);
+  PopAsk p = with_invisible(1000);
+  p.order = true;
+  Popped got = co_await pop(w, p);
+  handles.clear();
+  for (const PoppedMessage& m : got) handles.push_back(m.handle);
+  EXPECT_EQ(handles.size(), 4u);
+}
+
+// After a start the disk is being read for the next pop when the acknowledgements come.
+Task<void> acknowledged_while_it_reads(World& w) {
+  co_await sleep_for(2 * ns_per_s);
+  PopAsk p = with_invisible(1000);
+  p.order = true;
+  std::string frames = pop_frame(++w.opaque, p, w.broker.wall_ms());
+  for (const std::string& h : handles) frames += ack_frame(++w.opaque, "g", "T", h);
+  bool sent = co_await w.peer->send(std::move(frames));
+  EXPECT_TRUE(sent);
+  int acknowledged = 0;
+  std::string again;
+  for (int i = 0; i < 5; i++) {
+    auto a = co_await w.peer->next(5);
+    if (a && a->command.ext.value_or("popTime", "") == "")
+      acknowledged += code_of(a) == 0 ? 1 : 0;
+    else if (code_of(a) == 0)
+      again = bodies_of(popped_of(a));
+  }
+  EXPECT_EQ(acknowledged, 4);
+  EXPECT_EQ(again, "") << "acknowledged before the pop was answered";
+  EXPECT_EQ(committed(w), 4);
+  Popped got = co_await pop(w, p);
+  EXPECT_EQ(bodies_of(got), "");
+}
+TEST(BrokerPopChange, AcknowledgedInOrderWhileItReads) {
+  simulate({popped_in_order, acknowledged_while_it_reads});
+}
+
+Task<void> four_are_there(World& w) {
+  co_await send_some(w, 4);
+  for (const PoppedMessage& m : co_await pop(w)) co_await ack(w, m.handle);
+  std::string frame = reset_frame(w, "3");
+  auto a = co_await w.peer->call(std::move(frame));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+}
+
+Task<void> reset_while_it_reads(World& w) {
+  PopAsk p = long_ask("T", 0);
+  std::string frames = pop_frame(++w.opaque, p, w.broker.wall_ms());
+  frames += reset_frame(w, "1");
+  bool sent = co_await w.peer->send(std::move(frames));
+  EXPECT_TRUE(sent);
+  std::string got;
+  for (int i = 0; i < 2; i++) {
+    auto a = co_await w.peer->next(5);
+    EXPECT_TRUE(a) << "both are answered at once";
+    if (a && ext(a, "popTime") != "absent") got = bodies_of(popped_of(a));
+  }
+  EXPECT_TRUE(got == "m1,m2,m3" || got == "m3") << got << ", from where the group was then";
+}
+TEST(BrokerPopChange, ResetWhileItReads) {
+  simulate({four_are_there, reset_while_it_reads});
 }
 
 }  // namespace

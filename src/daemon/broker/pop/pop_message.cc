@@ -252,8 +252,11 @@ Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
     }
     const int64_t start = q->next;
     store::GetMessageResult g = co_await b.store.get(q->topic, q->queue_id, start, most_of(p, *q), p.filter);
-    if (q->epoch != epoch) {  // somebody has reset it: what was read is not what comes next
+    // Somebody has reset it, or acknowledged the first of what was popped in order: what was read is not what
+    // comes next.
+    if (q->epoch != epoch || q->next != start) {
       p.moved = true;
+      p.rest += std::max<int64_t>(0, g.max_offset - q->next);
       co_return;
     }
     const bool elsewhere =
