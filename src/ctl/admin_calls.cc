@@ -169,7 +169,8 @@ Outcome<std::vector<std::string>> server_names(Context& c) {
 Outcome<std::vector<Behind>> behind_at(Channel& broker, const std::string& group, const std::string& topic) {
   proto::GetConsumeStatsRequestHeader h;
   h.consumer_group = group;
-  if (!topic.empty()) h.topic = topic;
+  // By the list also of a group whose members subscribe to other topics now; brokers before 5.4 know it not.
+  if (!topic.empty()) h.topic = h.topic_list = topic;
   TRY_VAR(reply, broker.call<proto::GetConsumeStats>(h));
   using enum proto::ResponseCode;
   if (reply.code() == TOPIC_NOT_EXIST || reply.code() == SUBSCRIPTION_GROUP_NOT_EXIST)

@@ -136,8 +136,7 @@ void get_group_config(Broker& b, Request& r, proto::GetSubscriptionGroupConfigRe
   r.reply(ResponseCode::SUCCESS, {}, g->to_json());
 }
 
-static std::vector<std::string> topics_to_show(Broker& b, const proto::GetConsumeStatsRequestHeader& h) {
-  if (h.topic && !h.topic->empty()) return {std::string(*h.topic)};
+static std::vector<std::string> topics_of_list(const proto::GetConsumeStatsRequestHeader& h) {
   std::vector<std::string> out;
   std::string_view list = h.topic_list.value_or(std::string_view{});
   while (!list.empty()) {
@@ -145,16 +144,21 @@ static std::vector<std::string> topics_to_show(Broker& b, const proto::GetConsum
     if (semicolon != 0) out.emplace_back(list.substr(0, semicolon));
     list = semicolon == std::string_view::npos ? std::string_view{} : list.substr(semicolon + 1);
   }
-  return out.empty() ? b.offsets.topics_of(h.consumer_group) : out;
+  return out;
 }
 
-// Of a topic that the group subscribes to; of one that nobody is there for, in any case. False: it does not.
+// Whoever is online and subscribes, but not to this topic. A pull consumer of queues that it was given
+// subscribes to nothing, and consumes all the same.
+static bool subscribes_elsewhere(const Broker& b, std::string_view group, std::string_view topic) {
+  const ConsumerGroupInfo* online = b.clients.consumers(group);
+  return online != nullptr && !online->subscriptions.empty() && online->subscription(topic) == nullptr;
+}
+
+// False: there is no such topic.
 static Task<bool> add_consume_stats(Broker& b, proto::ConsumeStats& out, std::string group,
                                     std::string topic) {
   const proto::TopicConfig* c = b.topics.find(topic);
   if (c == nullptr) co_return false;
-  const ConsumerGroupInfo* online = b.clients.consumers(group);
-  if (online != nullptr && online->subscription(topic) == nullptr) co_return false;
   out.consume_tps += b.stats_items.get_tps(topic, group, b.now_ns());
   const int32_t queues = c->read_queue_nums;
   for (int32_t q = 0; q < queues; q++) {
@@ -170,9 +174,18 @@ static Task<bool> add_consume_stats(Broker& b, proto::ConsumeStats& out, std::st
   co_return true;
 }
 
+// Of a list of topics whatever the group subscribes to, as RocketMQ has it.
 Task<void> get_consume_stats(Broker& b, Request& r, proto::GetConsumeStatsRequestHeader h) {
   proto::ConsumeStats body;
-  for (const std::string& topic : topics_to_show(b, h))
+  std::vector<std::string> topics = topics_of_list(h);
+  if (topics.empty()) {
+    if (h.topic && !h.topic->empty())
+      topics.emplace_back(*h.topic);
+    else
+      topics = b.offsets.topics_of(h.consumer_group);
+    std::erase_if(topics, [&](const auto& t) { return subscribes_elsewhere(b, h.consumer_group, t); });
+  }
+  for (const std::string& topic : topics)
     co_await add_consume_stats(b, body, std::string(h.consumer_group), topic);
   r.reply(ResponseCode::SUCCESS, {}, body.to_json());
 }
@@ -186,7 +199,7 @@ Task<void> get_broker_consume_stats(Broker& b, Request& r, proto::GetBrokerConsu
     std::vector<proto::ConsumeStats>& of_group = body.consume_stats_list.emplace_back()[group];
     for (const std::string& topic : b.offsets.topics_of(group)) {
       const proto::TopicConfig* c = b.topics.find(topic);
-      if (c == nullptr || (h.is_order && !c->order)) continue;
+      if (c == nullptr || (h.is_order && !c->order) || subscribes_elsewhere(b, group, topic)) continue;
       proto::ConsumeStats stats;
       bool shown = co_await add_consume_stats(b, stats, group, topic);
       if (!shown) continue;

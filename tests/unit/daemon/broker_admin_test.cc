@@ -191,6 +191,44 @@ TEST(BrokerAdmin, StatisticsOfTopicsAndGroups) {
   simulate({statistics});
 }
 
+Task<std::string> queues_behind(World& w, std::string_view field) {
+  auto a = co_await w.call(RequestCode::GET_CONSUME_STATS, {{"consumerGroup", "g"}, {field, "T"}});
+  auto stats = proto::ConsumeStats::parse(body_text(a));
+  EXPECT_TRUE(stats) << body_text(a);
+  std::string out;
+  for (const auto& [queue, o] : stats->offset_table)
+    if (o.broker_offset > o.consumer_offset) out += queue.topic + std::to_string(queue.queue_id);
+  co_return out;
+}
+
+// Members that say what they read, and members that do not: consumers of queues that they were given.
+Task<void> subscribed_or_not(World& w) {
+  co_await send_some(w, 5);
+  auto a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {},
+                           R"({"groupName":"g","notifyConsumerIdsChangedEnable":false})");
+  w.broker.offsets.commit("g", "T", 0, 2);
+  const std::string before = R"({"clientID":"c","consumerDataSet":[{"groupName":"g","consumeType":)"
+                             R"("CONSUME_ACTIVELY","messageModel":"CLUSTERING","consumeFromWhere":)"
+                             R"("CONSUME_FROM_LAST_OFFSET","subscriptionDataSet":[)";
+  a = co_await w.call(RequestCode::HEART_BEAT, {}, before + "]}]}");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  EXPECT_NE(w.broker.clients.consumers("g"), nullptr);
+  std::string behind = co_await queues_behind(w, "topic");
+  EXPECT_EQ(behind, "T0") << "who subscribes to nothing reads what it likes";
+  a = co_await w.call(RequestCode::GET_BROKER_CONSUME_STATS, {{"isOrder", "false"}});
+  EXPECT_NE(body_text(a).find(R"("totalDiff":3)"), std::string::npos) << body_text(a);
+  a = co_await w.call(RequestCode::HEART_BEAT, {},
+                      before + R"({"topic":"Other","subString":"*","subVersion":1}]}]})");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  behind = co_await queues_behind(w, "topic");
+  EXPECT_EQ(behind, "") << "it subscribes to something else";
+  behind = co_await queues_behind(w, "topicList");
+  EXPECT_EQ(behind, "T0") << "whoever asks by a list wants to know in any case";
+}
+TEST(BrokerAdmin, ConsumeStatsOfWhoSubscribesToSomethingElse) {
+  simulate({subscribed_or_not});
+}
+
 Task<void> all_groups(World& w) {
   co_await send_some(w, 5);
   for (std::string_view group : {"g", "h", "i"}) w.broker.groups.find_or_create(group, w.broker.wall_ms());
