@@ -117,7 +117,8 @@ Task<Result<void>> MessageStore::Impl::sync_parents() {
 Task<Result<void>> MessageStore::Impl::begin_log(uint64_t end, uint64_t zeroed_to, int64_t last_store_ms) {
   CO_TRY(co_await log_.begin_at(end, zeroed_to));
   confirm_ = end;
-  last_store_ms_ = confirmed_store_ms_ = last_store_ms;
+  confirmed_store_ms_ = last_store_ms;
+  last_store_ms_ = last_store_ms + 1;  // never that of a batch of which a crash has left the front
   auto saved = co_await save_checkpoint(false);
   if (!saved) co_return std::unexpected(saved.error());
   co_return Result<void>();

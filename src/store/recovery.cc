@@ -64,12 +64,13 @@ void Recovery::report() {
 // a sector that the last write did not bring to the device is zero there, as the file was made. What else a
 // device may leave there is told by the CRC of the whole record, where the writer gave it to each: all but
 // those copies of older messages that have no room for it; and of a delivered message by the marker before
-// it (delivered_topic), or a start would deliver it again beside what garbage has made of it. Below the
-// durable end nothing can be torn, and zeros are what somebody has sent.
+// it (delivered_topic), or a start would deliver it again beside what garbage has made of it. Only while the
+// store time is the marker's: where a crash has taken copies, others lie in their place. Below the durable end
+// nothing can be torn, and zeros are what somebody has sent.
 bool Recovery::may_be_torn(const proto::RecordView& v, Bytes record) const {
   if (own_ == nullptr || clean_ || pos_ < static_cast<uint64_t>(own_->log_durable)) return false;
-  if (guarded_ < guard_.size() && guard_[guarded_] != 0 && guard_[guarded_] != crc32(as_bytes(v.properties)))
-    return true;
+  const bool guarded = guarded_ < guard_.size() && v.store_timestamp_ms == guard_store_ms_;
+  if (guarded && guard_[guarded_] != 0 && guard_[guarded_] != crc32(as_bytes(v.properties))) return true;
   const bool has_room = v.properties.size() + proto::property_crc_bytes + 1 <= limits::properties_bytes_max;
   if (own_->property_crc && checkpoint_.abort_is_ours() && !is_set_aside(v) &&
       !(v.property_crc ? proto::property_crc_fits(v, record) : !has_room))
@@ -91,9 +92,10 @@ void Recovery::passed(const proto::RecordView& v) {
   stats_.recovery.records++;
   stats_.recovery.last_record = static_cast<int64_t>(pos_);
   pos_ += v.size;
-  if (guarded_ < guard_.size()) guarded_++;
+  guarded_ = v.store_timestamp_ms == guard_store_ms_ ? guarded_ + 1 : guard_.size();
   if (v.topic != delivered_topic) return;
   guard_ = copy_guard_of(v.body);
+  guard_store_ms_ = v.store_timestamp_ms;
   guarded_ = 0;
 }
 

@@ -1,7 +1,8 @@
 // For crash tests of the broker: several lives of one machine, each ended by a crash of its disk, or in
 // order; at each point of a small workload, and by seed.
 //
-// RMQ_SIM_SEEDS=N tries so many seeds, from RMQ_SIM_FIRST=N on; RMQ_SIM_POINT=N repeats one point.
+// RMQ_SIM_SEEDS=N tries so many seeds, from RMQ_SIM_FIRST=N on; RMQ_SIM_POINT=N repeats one point. With
+// RMQ_SIM_LOG=1 the journal of the lives is shown.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -205,7 +206,7 @@ inline uint64_t number_from(const char* variable, uint64_t otherwise) {
 // errors_of(seed) for `usual` seeds, or as many as are wanted. How many were tried comes out.
 template <class F>
 uint64_t each_seed(uint64_t usual, F errors_of) {
-  log_set_level(LogLevel::error);
+  if (std::getenv("RMQ_SIM_LOG") == nullptr) log_set_level(LogLevel::error);
   const uint64_t first = number_from("RMQ_SIM_FIRST", 1), count = number_from("RMQ_SIM_SEEDS", usual);
   int failures = 0;
   for (uint64_t seed = first; seed < first + count && failures < 3; seed++) {

@@ -259,6 +259,35 @@ TEST(Recovery, GarbageInTheCopyOfADeliveredMessageIsCut) {
   }
 }
 
+// A crash has left a marker without its copies. What is put in their place counts, whatever its properties
+// are, and also when the clock was set back.
+TEST(Recovery, WhatLiesInThePlaceOfLostCopiesIsNoCopy) {
+  for (uint64_t clock_s : {2'000u, 1'000u, 1u}) {
+    Machine m;
+    m.seed = 1'000;  // of seconds, too
+    m.run(
+        [](Ctx& c) -> Task<void> {
+          std::string body(1, static_cast<char>(copy_guard_version));
+          append_copy_guard(body, {crc32(as_bytes("K\x01v\x02")), crc32(as_bytes("K\x01v\x02"))});
+          co_await c.put(std::string(delivered_topic), 1, body);
+        },
+        End::kill);
+    m.seed = clock_s;
+    m.run(
+        [](Ctx& c) -> Task<void> {
+          for (int i = 0; i < 3; i++) {
+            auto put = co_await c.put("T", 0, "body", "K\x01other\x02");
+            EXPECT_EQ(put.status, PutMessageStatus::PUT_OK);
+          }
+        },
+        End::kill);
+    m.remove_files("consumequeue/");  // all queues are made anew, from the marker on
+    m.run(nullptr);
+    EXPECT_EQ(m.recovery.records, 4u) << clock_s;
+    EXPECT_EQ(m.recovery.torn_at, -1) << clock_s;
+  }
+}
+
 // What RocketMQ wrote behind our checkpoint has no CRC, or one that a client made up.
 TEST(Recovery, OnlyWhoWroteTheCrcIsHeldToIt) {
   for (bool ours : {true, false}) {
