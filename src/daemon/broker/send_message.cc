@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
+#include <deque>
 #include <tuple>
 
 #include "daemon/broker/attributes.h"
@@ -506,6 +507,7 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
     co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   if (refuse_special_in_batch(b, r, h.properties.value_or(std::string_view{}), h.sys_flag)) co_return;
   std::vector<store::MessageIn> messages;
+  std::deque<std::string> without_handle;
   proto::BatchReader reader(r.body());
   proto::BatchMessage inner;
   for (;;) {
@@ -522,6 +524,11 @@ Task<void> send_many(Broker& b, Request& r, const proto::SendMessageRequestHeade
     messages.back().flag = inner.flag;
     messages.back().body = inner.body;
     messages.back().properties = inner.properties;
+    if (!proto::find_property(inner.properties, prop::POP_CK)) continue;
+    // Of a message that its sender has popped, and passes on: by it the copy could not be acknowledged.
+    std::string& text = without_handle.emplace_back(inner.properties);
+    proto::remove_property(text, prop::POP_CK);
+    messages.back().properties = text;
   }
   if (messages.empty()) co_return answer_send(b, r, {store::PutMessageStatus::MESSAGE_ILLEGAL}, {}, 0, {}, 0);
   auto key = proto::find_property(h.properties.value_or(std::string_view{}), prop::UNIQ_KEY);

@@ -1,8 +1,10 @@
 // POP while something else changes what it waits for or reads: resets, deletions, permissions,
-// acknowledgements of what is just being read again.
+// acknowledgements of what is just being read again; and messages that bring foreign handles.
 #include <gtest/gtest.h>
 
 #include "pop_client.h"
+#include "proto/batch.h"
+#include "proto/properties.h"
 
 namespace rmq::broker {
 namespace {
@@ -138,6 +140,39 @@ Task<void> no_more_groups(World& w) {
 }
 TEST(BrokerPopChange, AGroupThatIsDeletedWhileItWaits) {
   simulate({no_more_groups});
+}
+
+// ---- messages that were popped before ----------------------------------------------------------------------
+
+// Who passes on what it has popped may send the handles with it, in a batch as well. They are of other
+// messages.
+Task<void> passed_on(World& w) {
+  auto a = co_await w.put_topic("T", "1");
+  std::string body, properties;
+  proto::append_property(properties, "POP_CK", "0 1 60000 0 0 b 0 0");
+  for (std::string_view text : {"one", "two"})
+    proto::append_batch_message(body, 0, as_bytes(text), properties);
+  a = co_await w.peer->call(w.batch_frame("T", body));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  // Of a broker that stored it so.
+  store::MessageIn m;
+  m.topic = "T";
+  m.body = as_bytes(std::string_view("three"));
+  m.properties = properties;
+  auto put = co_await w.store->put(m);
+  EXPECT_EQ(put.status, store::PutMessageStatus::PUT_OK);
+  Popped got = co_await pop(w, with_invisible(1000));
+  EXPECT_EQ(bodies_of(got), "one,two,three");
+  for (const PoppedMessage& p : got) co_await ack(w, p.handle);
+  EXPECT_EQ(w.broker.pop.table.outstanding(), 1u) << "the third can be acknowledged when it comes again";
+  co_await sleep_for(3 * ns_per_s);
+  got = co_await pop(w, with_invisible(1000));
+  EXPECT_EQ(bodies_of(got), "three");
+  for (const PoppedMessage& p : got) co_await ack(w, p.handle);
+  EXPECT_EQ(w.broker.pop.table.outstanding(), 0u);
+}
+TEST(BrokerPopChange, HandlesOfOtherMessages) {
+  simulate({passed_on});
 }
 
 // ---- while it reads --------------------------------------------------------------------------------------

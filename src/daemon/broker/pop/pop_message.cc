@@ -65,8 +65,7 @@ int32_t revive_queue_of(const proto::PopMessageRequestHeader& h) {
 void append_as_original(std::string& out, const proto::RecordView& record, const Popped& p,
                         const PopHandle& handle) {
   std::string properties(record.properties);
-  if (!proto::find_property(properties, proto::prop::POP_CK))
-    proto::set_property(properties, proto::prop::POP_CK, handle.encode());
+  proto::set_property(properties, proto::prop::POP_CK, handle.encode());
   proto::RecordFields f;
   f.topic = p.h.topic;
   f.body = record.body;
