@@ -221,10 +221,10 @@ Task<void> pull_message(Broker& b, Request& r, proto::PullMessageRequestHeader h
         co_await b.long_polling.wait(r.connection(), h.topic, h.queue_id, waited_with.wanted(), deadline_ns);
     if (polled.end == PollEnd::closed) co_return;
     if (polled.end == PollEnd::timed_out) may_wait = false;
+    // Topic and group may be others by now, or gone. So may the group's subscription: what is passed over by
+    // the old one would be lost.
+    if (!check_pull(b, r, h, filter)) co_return;
     if (answer_reset(b, r, h)) co_return;
-    // The group may have another subscription by now: what is passed over by the old one would be lost.
-    const auto* group = b.groups.find(h.consumer_group);
-    if (group != nullptr && !find_subscription(b, r, h, *group, filter)) co_return;
     // What came and was judged then is not judged again.
     const bool is_same = waited_with.identity() != nullptr && waited_with.identity() == filter.identity();
     if (!is_same || polled.unwanted_to <= h.queue_offset) continue;

@@ -191,6 +191,38 @@ TEST(BrokerAdmin, StatisticsOfTopicsAndGroups) {
   simulate({statistics});
 }
 
+Task<std::unique_ptr<Peer>> waiting_pull(World& w) {
+  auto peer = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  bool sent = co_await peer->send(w.pull_frame("T", w.store->max_offset("T", 0), "*", 20'000));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  co_return peer;
+}
+
+// A pull that waited is answered by what is true now.
+Task<void> rights_are_taken(World& w) {
+  co_await send_some(w, 1);
+  auto one = co_await waiting_pull(w);
+  auto a = co_await w.peer->call(w.topic_frame("T", "4", {}, "2"));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await send_some(w, 1);
+  a = co_await one->next(1);
+  EXPECT_EQ(code_of(a), 16) << "the topic may not be read any more";
+  co_await one->close();
+  a = co_await w.peer->call(w.topic_frame("T", "4"));
+  one = co_await waiting_pull(w);
+  a = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {},
+                      R"({"groupName":"g","consumeEnable":false})");
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_await send_some(w, 1);
+  a = co_await one->next(1);
+  EXPECT_EQ(code_of(a), 16) << "the group may not consume any more";
+  co_await one->close();
+}
+TEST(BrokerAdmin, RightsThatAreTakenWhileAPullWaits) {
+  simulate({rights_are_taken});
+}
+
 Task<std::string> queues_behind(World& w, std::string_view field) {
   auto a = co_await w.call(RequestCode::GET_CONSUME_STATS, {{"consumerGroup", "g"}, {field, "T"}});
   auto stats = proto::ConsumeStats::parse(body_text(a));

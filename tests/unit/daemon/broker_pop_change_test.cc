@@ -142,7 +142,8 @@ TEST(BrokerPopChange, AGroupThatIsDeletedWhileItWaits) {
   simulate({no_more_groups});
 }
 
-// ---- messages that were popped before ----------------------------------------------------------------------
+// ---- messages that were popped before
+// ----------------------------------------------------------------------
 
 // Who passes on what it has popped may send the handles with it, in a batch as well. They are of other
 // messages.
