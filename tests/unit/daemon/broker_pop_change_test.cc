@@ -142,6 +142,29 @@ TEST(BrokerPopChange, AGroupThatIsDeletedWhileItWaits) {
   simulate({no_more_groups});
 }
 
+// What went to a retry topic of the other form before the setting was changed, and what goes there still
+// because it was popped from there.
+Task<void> form_is_changed(World& w) {
+  for (bool v2 : {false, true, false}) {
+    w.config.enableRetryTopicV2 = v2;
+    co_await send_some(w, 1);
+    Popped got = co_await pop(w, with_invisible(1000));
+    EXPECT_EQ(bodies_of(got), "m0");
+    co_await sleep_for(2 * ns_per_s);
+    w.config.enableRetryTopicV2 = !v2;
+    got = co_await pop(w, with_invisible(1000));
+    EXPECT_EQ(bodies_of(got), "m0") << "from " << (v2 ? "V2" : "V1");
+    co_await sleep_for(2 * ns_per_s);
+    got = co_await pop(w);
+    EXPECT_EQ(bodies_of(got), "m0") << "again";
+    for (const PoppedMessage& m : got) co_await ack(w, m.handle);
+  }
+  EXPECT_EQ(w.broker.pop.table.outstanding(), 0u);
+}
+TEST(BrokerPopChange, TheFormOfRetryTopics) {
+  simulate({form_is_changed});
+}
+
 // ---- messages that were popped before
 // ----------------------------------------------------------------------
 

@@ -84,8 +84,9 @@ std::vector<std::string> PopService::retry_topics(std::string_view group, std::s
   std::vector<std::string> out;
   const bool v2 = broker_.config.enableRetryTopicV2;
   out.push_back(pop_retry_topic(group, topic, v2));
-  if (v2 && broker_.config.retrieveMessageFromPopRetryTopicV1)
-    out.push_back(pop_retry_topic(group, topic, false));
+  if (v2 && !broker_.config.retrieveMessageFromPopRetryTopicV1) return out;
+  std::string other = pop_retry_topic(group, topic, !v2);
+  if (broker_.topics.find(other) != nullptr) out.push_back(std::move(other));
   return out;
 }
 

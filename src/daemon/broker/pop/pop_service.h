@@ -50,8 +50,9 @@ class PopService {
   PopPolling notifications;  // NOTIFICATION
   // A checkpoint has come that may be due before all others.
   void look_again() { changed_.notify(); }
-  // Retry topics to read for a topic and group: of the form that new ones get, then of the other where there
-  // may still be some (retrieveMessageFromPopRetryTopicV1).
+  // Retry topics to read for a topic and group: of the form that new ones get, then of the other when there
+  // is one (without retrieveMessageFromPopRetryTopicV1 not of the older form). RocketMQ leaves messages
+  // behind in the newer form when enableRetryTopicV2 is taken back.
   std::vector<std::string> retry_topics(std::string_view group, std::string_view topic) const;
 
  private:
