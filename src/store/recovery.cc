@@ -65,8 +65,8 @@ void Recovery::report() {
 // device may leave there is told by the CRC of the whole record, where the writer gave it to each: all but
 // those copies of older messages that have no room for it; and of a delivered message by the marker before
 // it (delivered_topic), or a start would deliver it again beside what garbage has made of it. Only while the
-// store time is the marker's: where a crash has taken copies, others lie in their place. Below the durable end
-// nothing can be torn, and zeros are what somebody has sent.
+// store time is the marker's: where a crash has taken copies, others lie in their place. Below the durable
+// end nothing can be torn, and zeros are what somebody has sent.
 bool Recovery::may_be_torn(const proto::RecordView& v, Bytes record) const {
   if (own_ == nullptr || clean_ || pos_ < static_cast<uint64_t>(own_->log_durable)) return false;
   const bool guarded = guarded_ < guard_.size() && v.store_timestamp_ms == guard_store_ms_;

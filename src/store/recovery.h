@@ -100,7 +100,7 @@ class Recovery {
   CopyGuard guard_;     // of the records behind the last marker of what was delivered
   size_t guarded_ = 0;  // so many of them were passed
   int64_t guard_store_ms_ = 0;
-  Scope ahead_;         // reads of the walker
+  Scope ahead_;  // reads of the walker
   int64_t last_store_ms_ = 0;
 };
 

@@ -157,7 +157,7 @@ class Broker : public Service, private store::ArrivalListener {
   void on_arrival(const store::Arrival& a) override;
   Task<void> once_a_second();
   Task<void> fold_offsets();
-  Task<void> fold_topics_and_groups();
+  Task<void> fold_soon(LoggedTable& table);
   Task<void> keep_filters();
   Task<void> fold_pops();
   Task<void> save_groups();

@@ -72,7 +72,7 @@ Task<Result<void>> LoggedTable::begin_log(std::string_view file_text) {
   auto begun = co_await log_.replace(std::move(changes));
   full_ = !begun && begun.error().code == Errc::no_space;
   if (!begun) {
-    dirty_ = true;
+    touch();
     log(LogLevel::error, ids::config_file_unwritable, "cannot write a log of changes",
         {{"FILE", path() + ".log"}, {"REASON", to_string(begun.error())}});
   }
@@ -82,6 +82,7 @@ Task<Result<void>> LoggedTable::begin_log(std::string_view file_text) {
 Task<void> LoggedTable::fold() {
   if (!dirty_) co_return;
   dirty_ = false;
+  to_fold_.reset();
   const std::string text = render();
   folding_ = true;
   std::string line = line_of_file(text);
@@ -98,7 +99,7 @@ Task<void> LoggedTable::fold() {
     [[maybe_unused]] auto begun = co_await begin_log(text);
     co_return;
   }
-  dirty_ = true;  // said by write(); tried again at the next fold
+  touch();  // said by write(); tried again at the next fold
   full_ = saved.error().code == Errc::no_space;
   folding_ = false;
   since_.clear();
@@ -113,7 +114,7 @@ Task<Result<void>> LoggedTable::kept(uint64_t change) {
 }
 
 void LoggedTable::note(std::string change) {
-  dirty_ = true;
+  touch();
   log_.add(change);
   if (folding_) since_.push_back(std::move(change));
 }

@@ -43,13 +43,18 @@ class LoggedTable : public PersistedTable {
   Task<void> close();
   // Names the text of the file that is there, for who must know whose it is: checksum and length.
   const std::string& file_line() const { return file_line_; }
+  // Set while there are changes that a fold would bring into the file.
+  Event& to_fold() { return to_fold_; }
   uint64_t log_bytes() const { return log_.bytes(); }
 
  protected:
   // Adds a change to the log: text, applying which twice does no harm.
   void note(std::string change);
   // The table has changed by what is no change of the log: the next fold writes the file.
-  void touch() { dirty_ = true; }
+  void touch() {
+    dirty_ = true;
+    to_fold_.set();
+  }
   // The front of a change that makes this data version of the table: "<letter> <timestamp> <counter> ".
   static std::string front_of(char letter, const proto::DataVersion& v);
   // Takes it from a change: the letter, the version into `v`; what follows stays in `change`. 0: it has none.
@@ -70,7 +75,8 @@ class LoggedTable : public PersistedTable {
   std::vector<std::string> since_;  // changes that came while the file is being written
   bool loaded_ = false;
   bool folding_ = false;
-  bool dirty_ = false;
+  bool dirty_ = false;  // and to_fold_ is set
+  Event to_fold_;
   bool full_ = false;  // the disk had no room for the last fold
 };
 

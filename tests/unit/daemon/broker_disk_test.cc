@@ -186,6 +186,28 @@ TEST(BrokerDisk, ConfigurationIsKeptInMemoryUntilThereIsRoom) {
   simulate({config_on_a_full_disk});
 }
 
+// Whoever looks into RocketMQ's files finds a change there within a second.
+Task<void> config_files_are_written_soon(World& w) {
+  co_await sleep_for(20 * ns_per_s);  // whatever the start has left to write is written
+  for (int i = 0; i < 3; i++) {
+    const std::string name = "Made" + std::to_string(i);
+    auto made = co_await w.put_topic(name, "1");
+    EXPECT_EQ(code_of(made), 0) << remark(made);
+    proto::SubscriptionGroupConfig c;
+    c.group_name = name;
+    made = co_await w.call(RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, c.to_json());
+    EXPECT_EQ(code_of(made), 0) << remark(made);
+    co_await sleep_for(ns_per_s);
+    for (std::string file : {"topics.json", "subscriptionGroup.json"}) {
+      auto on_disk = co_await store::load_file(w.disk, "/store/config/" + file, nullptr);
+      EXPECT_TRUE(on_disk && on_disk->content.find(name) != std::string::npos) << file << " " << name;
+    }
+  }
+}
+TEST(BrokerDisk, FilesOfTheConfigurationHaveAChangeWithinASecond) {
+  simulate({config_files_are_written_soon});
+}
+
 // Topics and groups whose making or deletion was answered; of others nobody knows.
 std::map<std::string, bool> topics_known, groups_known;
 
