@@ -249,8 +249,8 @@ Task<void> Broker::fold_offsets() {
 // twentieth of the time at most is spent on them while changes come, and a full disk is tried seldom.
 Task<void> Broker::fold_soon(LoggedTable& table) {
   constexpr int64_t pause_min_ns = 200 * ns_per_ms, pause_failed_ns = 5 * ns_per_s;
-  for (int64_t pause_ns = pause_min_ns;;) {
-    co_await table.to_fold().wait();
+  for (int64_t pause_ns = pause_min_ns; !stopping.is_set();) {
+    co_await table.to_fold().wait();  // stop() notifies
     bool stop = co_await stopping.wait_for(pause_ns);
     if (stop) co_return;
     const int64_t began_ns = now_ns();

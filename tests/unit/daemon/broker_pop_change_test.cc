@@ -267,5 +267,27 @@ TEST(BrokerPopChange, ResetWhileItReads) {
   simulate({four_are_there, reset_while_it_reads});
 }
 
+// A start takes a group that it does not know for one that was deleted, and with it what was popped for it.
+Task<void> a_group_is_on_disk_before_its_pops(World& w) {
+  auto sent = co_await w.send("T", "m0");
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  auto& plan = dynamic_cast<sim::SimDisk&>(w.disk).plan();
+  plan.slow_ns = ns_per_s;
+  plan.faults = {{sim::FaultKind::slow, sim::OpKind::write, "/subscriptionGroup.json.log", 1, 1'000'000}};
+  PopAsk p = long_ask("T");
+  p.group = "new";
+  auto peer = co_await waiting(w, p);
+  EXPECT_NE(w.broker.groups.find("new"), nullptr);
+  EXPECT_TRUE(w.broker.pop.table.empty());
+  auto a = co_await peer->next(10);
+  EXPECT_TRUE(a);
+  if (a) EXPECT_EQ(bodies_of(popped_of(a)), "m0");
+  EXPECT_FALSE(w.broker.pop.table.empty());
+  co_await peer->close();
+}
+TEST(BrokerPopChange, AGroupIsOnDiskBeforeItsPops) {
+  simulate({a_group_is_on_disk_before_its_pops});
+}
+
 }  // namespace
 }  // namespace rmq::broker

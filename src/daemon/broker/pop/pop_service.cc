@@ -110,10 +110,14 @@ Task<PopTable::QueuePointer> PopService::open(std::string group, std::string top
       young = first && broker_.store.in_memory(first->physical_offset);
     }
     if (!young) next = std::max<int64_t>(0, broker_.store.max_offset(topic, queue_id) - 1);
-    // Somebody else may have come meanwhile.
-    if (PopTable::QueuePointer q = table.find(group, topic, queue_id)) co_return q;
-    known = broker_.offsets.query(group, topic, queue_id);
   }
+  // On disk before anything is popped for it: a start takes a group that it does not know for a deleted one,
+  // and drops what was popped for it.
+  auto kept = co_await broker_.groups.save();
+  if (!kept) co_return nullptr;
+  // Somebody else may have come meanwhile.
+  if (PopTable::QueuePointer q = table.find(group, topic, queue_id)) co_return q;
+  known = broker_.offsets.query(group, topic, queue_id);
   // Deleted while the pop read other queues: an entry, and with it an offset, would outlive the deletion.
   if (broker_.topics.find(topic) == nullptr || broker_.groups.find(group) == nullptr) co_return nullptr;
   co_return table.add(group, topic, queue_id, known.value_or(next));

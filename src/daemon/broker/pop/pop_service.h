@@ -31,7 +31,7 @@ class PopService {
 
   // The queue's state; made when it is not there: at the group's consumer offset, or where `init_mode` says
   // (0: the first message, else the newest; RocketMQ's ConsumeInitMode). Null: topic or group are not there
-  // (any more), and nothing is to be known of them.
+  // (any more), and nothing is to be known of them; or the group cannot be brought to disk.
   Task<PopTable::QueuePointer> open(std::string group, std::string topic, int32_t queue_id,
                                     int32_t init_mode);
   // At a start: the queue ends at `max`. What was popped behind it is forgotten. True: there was such.
