@@ -117,8 +117,8 @@ Task<Result<void>> MessageStore::Impl::sync_parents() {
 Task<Result<void>> MessageStore::Impl::begin_log(uint64_t end, uint64_t zeroed_to, int64_t last_store_ms) {
   CO_TRY(co_await log_.begin_at(end, zeroed_to));
   confirm_ = end;
-  confirmed_store_ms_ = last_store_ms;
-  last_store_ms_ = last_store_ms + 1;  // never that of a batch of which a crash has left the front
+  last_store_ms_ = confirmed_store_ms_ = last_store_ms;
+  first_store_ms_ = last_store_ms + 1;  // never that of a batch of which a crash has left the front
   auto saved = co_await save_checkpoint(false);
   if (!saved) co_return std::unexpected(saved.error());
   co_return Result<void>();
@@ -256,7 +256,7 @@ void MessageStore::Impl::append_one(const MessageIn& m, int64_t now_ms, PutWaite
 }
 
 void MessageStore::Impl::append(PutWaiter& w) {
-  int64_t now_ms = last_store_ms_ = std::max(last_store_ms_, Loop::current().wall_ms());
+  int64_t now_ms = last_store_ms_ = std::max({last_store_ms_, first_store_ms_, Loop::current().wall_ms()});
   if (w.batch) w.result->physical_offsets.reserve(w.messages.size());
   std::vector<std::string> texts;
   if (options_.light_queues_max != 0 || w.messages[0].inner_messages > 0) texts = late_properties(w);

@@ -203,6 +203,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   ArrivalListener* arrivals_ = nullptr;
   FailureListener* failures_ = nullptr;
   int64_t last_store_ms_ = 0;       // of the newest record
+  int64_t first_store_ms_ = 0;      // of the first record of this process, at least
   int64_t confirmed_store_ms_ = 0;  // of the newest confirmed one
   bool accepting_ = false;
   bool failed_ = false;
