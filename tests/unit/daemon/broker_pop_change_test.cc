@@ -199,6 +199,87 @@ TEST(BrokerPopChange, HandlesOfOtherMessages) {
   simulate({passed_on});
 }
 
+// ---- damage
+// ------------------------------------------------------------------------------------------------
+
+Task<void> six_come_again(World& w) {
+  co_await send_some(w, 6);
+  Popped got = co_await pop(w, with_invisible(1000));
+  EXPECT_EQ(got.size(), 6u);
+  co_await sleep_for(2 * ns_per_s);
+  EXPECT_EQ(w.store->max_offset("%RETRY%g_T", 0), 6);
+}
+
+Task<std::string> all_popped(World& w, PopAsk p) {
+  std::string out;
+  for (int i = 0; i < 10; i++) {
+    const Popped got = co_await pop(w, p);
+    for (const PoppedMessage& m : got) {
+      out += m.body;
+      co_await ack(w, m.handle, p.group);
+    }
+  }
+  co_return out;
+}
+
+// The broker lives, and the others come.
+Task<void> without_the_damaged(World& w) {
+  std::string got = co_await all_popped(w, {});
+  EXPECT_EQ(got, "m0m1m3m4m5");
+  EXPECT_EQ(committed(w, "%RETRY%g_T"), 6);
+  PopAsk p;
+  p.group = "h";
+  got = co_await all_popped(w, p);
+  EXPECT_EQ(got, "m0m1m3m4m5");
+  p.group = "i";
+  p.order = true;
+  got = co_await all_popped(w, p);
+  EXPECT_EQ(got, "m0m1m3m4m5");
+  EXPECT_EQ(committed(w, "T", "i"), 6);
+}
+
+// Puts `bytes` at `place` of each record of m2 in the log: of the topic, and of the retry topic.
+void damage_m2(sim::DiskImage& image, size_t place, std::string_view bytes) {
+  const std::string file = "/store/commitlog/00000000000000000000";
+  const std::string log = image.read_file(file).value_or("");
+  size_t damaged = 0;
+  for (size_t at = 0; at + proto::record_bytes_min < log.size();) {
+    auto record = proto::parse_record(as_bytes(std::string_view(log).substr(at)));
+    if (!record) break;
+    if (as_text(record->body) == "m2") {
+      EXPECT_TRUE(image.write_file(file, at + place, bytes));
+      damaged++;
+    }
+    at += record->size;
+  }
+  EXPECT_EQ(damaged, 2u);
+}
+
+TEST(BrokerPopChange, ADamagedMessage) {
+  using std::literals::operator""sv;
+  struct Damage {
+    size_t place;
+    std::string_view bytes;
+  };
+  // No size, one beyond the end, one that ends in the next record; a body or an offset that cannot be.
+  for (const Damage& d : {Damage{0, "\0\0\0\0"sv}, Damage{0, "\0\1\0\0"sv}, Damage{0, "\0\0\1\100"sv},
+                          Damage{84, "\0\1\0\0"sv}, Damage{20, "\200\0\0\0\0\0\0\0"sv}}) {
+    sim::DiskImage image;
+    {
+      sim::SimLoop loop(1);
+      sim::SimNetwork network(loop);
+      sim::SimDisk disk(loop, {});
+      loop.run(run_worlds(network, disk, test_config(), {six_come_again}));
+      image = disk.visible_image();
+    }
+    damage_m2(image, d.place, d.bytes);
+    sim::SimLoop loop(2);
+    sim::SimNetwork network(loop);
+    sim::SimDisk disk(loop, {}, image);
+    loop.run(run_worlds(network, disk, test_config(), {without_the_damaged}));
+  }
+}
+
 // ---- while it reads --------------------------------------------------------------------------------------
 
 std::vector<std::string> handles;

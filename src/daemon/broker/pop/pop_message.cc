@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "daemon/broker/attributes.h"
 #include "daemon/broker/handlers.h"
 #include "daemon/broker/pop/pop_handle.h"
@@ -136,6 +137,28 @@ std::vector<int64_t> offsets_of(const PopQueue& q, const store::GetMessageResult
   return out;
 }
 
+// What take() relies on. False: something on the disk was damaged, and is no record, or none of this place.
+bool is_sound(const PopQueue& q, int64_t start, const store::GetMessageResult& g) {
+  const bool is_light = store::is_light_queue(q.topic);
+  size_t records = 0;
+  std::string cut;  // the front of a record, of which the rest is in the next extent
+  for (const store::LogExtent& e : g.extents) {
+    Bytes rest = e.bytes();
+    if (!cut.empty()) rest = as_bytes(cut += as_text(rest));
+    while (!rest.empty()) {
+      auto record = proto::parse_record(rest);
+      if (!record && record.error().code == Errc::limit) break;
+      if (!record) return false;
+      const int64_t at = record->queue_offset;
+      if (!is_light && (at < start || at - start > UINT32_MAX)) return false;
+      records++;
+      rest = rest.subspan(record->size);
+    }
+    cut = std::string(as_text(rest));
+  }
+  return cut.empty() && records <= g.message_count;
+}
+
 // Messages that were acknowledged do not come again with those before them.
 void drop_acknowledged(Popped& p, std::string_view topic, const OrderInfo* last, store::GetMessageResult& g,
                        std::vector<int64_t>& offsets) {
@@ -242,7 +265,15 @@ void go_on_at(PopTable& table, PopQueue& q, int64_t next) {
   table.order_changed(q);
 }
 
+void pass_over(Broker& b, PopQueue& q, int64_t next) {
+  const std::string queue = std::to_string(q.queue_id), offset = std::to_string(next - 1);
+  log(LogLevel::error, ids::delivery_failed, "a damaged message cannot be popped, it is passed over",
+      {{"TOPIC", q.topic}, {"GROUP", q.group}, {"QUEUE", queue}, {"OFFSET", offset}});
+  go_on_at(b.pop.table, q, next);
+}
+
 Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
+  int32_t most = most_of(p, *q);
   for (int attempt = 0; attempt < 2; attempt++) {
     const uint32_t epoch = q->epoch;
     if (b.store.is_batch_topic(q->topic)) {  // a record comes as a whole, at the offset of its first message
@@ -250,7 +281,7 @@ Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
       if (q->epoch == epoch && begin < q->next) go_on_at(b.pop.table, *q, begin);
     }
     const int64_t start = q->next;
-    store::GetMessageResult g = co_await b.store.get(q->topic, q->queue_id, start, most_of(p, *q), p.filter);
+    store::GetMessageResult g = co_await b.store.get(q->topic, q->queue_id, start, most, p.filter);
     // Somebody has reset it, or acknowledged the first of what was popped in order: what was read is not what
     // comes next.
     if (q->epoch != epoch || q->next != start) {
@@ -264,8 +295,18 @@ Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
       go_on_at(b.pop.table, *q, g.next_begin_offset);
       continue;
     }
+    const bool found = g.status == GetMessageStatus::FOUND;
+    const bool sound = !found || is_sound(*q, start, g);
+    if (!sound && most > 1) {  // one by one up to it
+      most = 1;
+      attempt--;
+      continue;
+    }
     p.rest += std::max<int64_t>(0, g.max_offset - g.next_begin_offset);
-    if (g.status == GetMessageStatus::FOUND) {
+    if (!sound) {
+      pass_over(b, *q, g.next_begin_offset);
+      p.moved = true;
+    } else if (found) {
       take(b, p, *q, start, g);
     } else if (g.next_begin_offset > start && !elsewhere) {
       go_on_at(b.pop.table, *q, g.next_begin_offset);
