@@ -175,7 +175,7 @@ void Context::print(std::string_view text) {
 
 void Context::note(std::string_view text) {
   fflush(stdout);
-  fmt::print(stderr, "rmqctl: {}\n", text);
+  fmt::print(stderr, "rmqctl: {}\n", printable(text));
 }
 
 void Context::print_table(const Table& t) {
@@ -196,7 +196,7 @@ Outcome<void> Context::confirm(std::string_view question) {
   if (options_.yes) return {};
   if (!stdin_is_terminal() || !stderr_is_terminal())
     return fail(Exit::usage, fmt::format("{} There is no terminal to ask: pass --yes to do it", question));
-  fmt::print(stderr, "{} [y/N] ", question);
+  fmt::print(stderr, "{} [y/N] ", printable(question));
   char answer[16] = {};
   bool yes = fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
   if (!yes) return fail(Exit::refused, "nothing was changed");

@@ -153,7 +153,8 @@ std::string message_page(const Message& m, int64_t now_ms, bool hex) {
   line("Size", format_bytes(r.size));
   out += "Properties\n";
   proto::PropertyReader reader(r.properties);
-  for (proto::Property p; reader.next(&p);) out += fmt::format("  {:<20}{}\n", p.name, one_line(p.value));
+  for (proto::Property p; reader.next(&p);)
+    out += fmt::format("  {:<20}{}\n", printable(p.name), one_line(p.value));
   out +=
       fmt::format("Body                  {}{}\n", format_bytes(static_cast<int64_t>(m.body.size())),
                   r.body.size() == m.body.size() && !(r.sys_flag & proto::sys_flag::compressed)

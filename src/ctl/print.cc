@@ -98,16 +98,47 @@ static size_t utf8_sequence(std::string_view s) {
   return n;
 }
 
+// A control character of `n` bytes at the front of `s`, C1 included.
+static bool is_control(std::string_view s, size_t n) {
+  auto c = static_cast<unsigned char>(s[0]);
+  return (n == 1 && (c < 0x20 || c == 0x7F)) ||
+         (n == 2 && c == 0xC2 && static_cast<unsigned char>(s[1]) < 0xA0);
+}
+
 bool is_readable_text(std::string_view s) {
   while (!s.empty()) {
     size_t n = utf8_sequence(s);
     if (n == 0) return false;
-    auto c = static_cast<unsigned char>(s[0]);
-    if (n == 1 && (c < 0x20 || c == 0x7F) && c != '\t' && c != '\n' && c != '\r') return false;
-    if (n == 2 && c == 0xC2 && static_cast<unsigned char>(s[1]) < 0xA0) return false;  // C1 controls
+    if (is_control(s, n) && s[0] != '\t' && s[0] != '\n' && s[0] != '\r') return false;
     s.remove_prefix(n);
   }
   return true;
+}
+
+static std::string escaped(std::string_view s, bool keeps_lines) {
+  std::string out;
+  out.reserve(s.size());
+  while (!s.empty()) {
+    const size_t n = utf8_sequence(s);
+    const std::string_view bytes = s.substr(0, std::max<size_t>(n, 1));
+    s.remove_prefix(bytes.size());
+    const char c = bytes[0];
+    if ((n != 0 && !is_control(bytes, n)) || (keeps_lines && (c == '\n' || c == '\t'))) {
+      out += bytes;
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+    } else {
+      for (const char b : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(b));
+    }
+  }
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  return escaped(text, false);
+}
+std::string printable_lines(std::string_view text) {
+  return escaped(text, true);
 }
 
 size_t display_width(std::string_view utf8) {
@@ -180,7 +211,7 @@ std::string Cell::to_text(int64_t now_ms) const {
     case Kind::none:
       return "-";
     case Kind::text:
-      return text_value.empty() ? "-" : text_value;
+      return text_value.empty() ? "-" : printable(text_value);
     case Kind::integer:
       return fmt::format("{}", number);
     case Kind::real:
@@ -192,7 +223,7 @@ std::string Cell::to_text(int64_t now_ms) const {
     case Kind::bytes:
       return format_bytes(number);
     case Kind::list:
-      return items.empty() ? "-" : fmt::format("{}", fmt::join(items, ","));
+      return items.empty() ? "-" : printable(fmt::format("{}", fmt::join(items, ",")));
   }
   return {};
 }

@@ -30,6 +30,12 @@ std::string format_base64(std::string_view bytes);
 // One line for a terminal: readable text as it is, with \n, \r, \t and \\ escaped; else "hex:00ff...".
 std::string one_line(std::string_view body);
 
+// What others have given (names, ids, remarks), for a terminal: control characters and bytes that are no
+// UTF-8 are escaped as \n, \r, \t or \x1b, so that nobody's name clears a screen or makes a row of its own.
+std::string printable(std::string_view text);
+// The same for text of several lines.
+std::string printable_lines(std::string_view text);
+
 // A value of a table: knows how a person and how a program wants to see it.
 struct Cell {
   enum class Kind : uint8_t { none, text, integer, real, boolean, moment_ms, bytes, list } kind = Kind::none;

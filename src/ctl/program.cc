@@ -21,7 +21,7 @@ constexpr int64_t watch_interval_ms = 2'000;
 
 Exit report(std::string_view program, const Failure& f) {
   fflush(stdout);
-  fmt::print(stderr, "{}: {}\n", program, f.text);
+  fmt::print(stderr, "{}: {}\n", program, printable(f.text));
   return f.exit;
 }
 

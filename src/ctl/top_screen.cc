@@ -33,7 +33,7 @@ std::string rate_text(std::optional<double> rate) {
 
 // Exactly so many columns: filled up with blanks, or cut with "..".
 std::string fitted(std::string_view text, size_t width, bool right = false) {
-  std::string out(text);
+  std::string out = printable(text);
   if (display_width(out) > width) {
     const size_t keep = width < 2 ? 0 : width - 2;
     while (display_width(out) > keep) {
@@ -119,7 +119,7 @@ void add_reasons(Lines& lines, const TopSample& s, size_t width, size_t room) {
   for (const TopBroker& b : s.brokers) {
     if (b.trouble.empty() || left == 0) continue;
     left--;
-    const std::string text = fmt::format("{}: {}", b.name, b.why.empty() ? b.trouble : b.why);
+    const std::string text = printable(fmt::format("{}: {}", b.name, b.why.empty() ? b.trouble : b.why));
     lines.push_back({Style::bad, display_width(text) > width ? fitted(text, width) : text});
   }
   const std::string_view hint = "what to do about it: rmqctl doctor";

@@ -37,7 +37,7 @@ std::string wrapped(std::string_view text) {
 
 std::string text_of(const Finding& f) {
   return fmt::format("{:<{}}{}\n", f.grade == Grade::problem ? "PROBLEM" : name_of(f.grade), indent,
-                     wrapped(f.subject + ": " + f.text));
+                     wrapped(printable(f.subject + ": " + f.text)));
 }
 
 // Those of a grade, what is alike together: a cure that several have is told once, behind them.
@@ -47,7 +47,7 @@ std::string text_of(std::vector<const Finding*> found) {
     const Finding& first = *found.front();
     for (const Finding* f : found)
       if (f->check == first.check && f->cure == first.cure) out += text_of(*f);
-    if (!first.cure.empty()) out += fmt::format("{:>{}}{}\n", "-> ", indent, wrapped(first.cure));
+    if (!first.cure.empty()) out += fmt::format("{:>{}}{}\n", "-> ", indent, wrapped(printable(first.cure)));
     std::erase_if(found, [&](const Finding* f) { return f->check == first.check && f->cure == first.cure; });
   }
   return out;

@@ -191,11 +191,12 @@ Outcome<void> show_running(Context& c) {
       write_running(w, m.client_id, info);
       continue;
     }
-    c.print(fmt::format("{}\n", m.client_id));
-    for (const auto& [key, value] : info.properties) c.print(fmt::format("  {} = {}\n", key, value));
+    c.print(fmt::format("{}\n", printable(m.client_id)));
+    for (const auto& [key, value] : info.properties)
+      c.print(fmt::format("  {} = {}\n", printable(key), printable(value)));
     c.print("\n" + rates_of(info).to_text(Context::now_ms()) + "\n" +
             queues_of(info).to_text(Context::now_ms()));
-    if (!info.jstack.empty()) c.print("\n" + info.jstack);
+    if (!info.jstack.empty()) c.print("\n" + printable_lines(info.jstack));
     c.print("\n");
   }
   w.end_array();

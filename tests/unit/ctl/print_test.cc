@@ -66,6 +66,22 @@ TEST(Format, TextOrHex) {
             "00000010  58                                                |X|\n");
 }
 
+TEST(Format, NamesOfOthersDoNothingToATerminal) {
+  EXPECT_EQ(printable("grün%RETRY%a\\b"), "grün%RETRY%a\\b");
+  EXPECT_EQ(printable("a\x1b[2J\nb\r\tc"), "a\\x1b[2J\\nb\\r\\tc");
+  EXPECT_EQ(printable("\xc2\x9bx\xff\x7f"), "\\xc2\\x9bx\\xff\\x7f");
+  EXPECT_EQ(printable_lines("at x\n\tat y\x1b"), "at x\n\tat y\\x1b");
+}
+
+TEST(Table, ARowStaysARow) {
+  Table t({{"CLIENT", "clientId"}, {"TOPICS", "topics"}});
+  t.add({Cell::text("c\x1b[2J\nFAKE"), Cell::list({"a\nb", "c"})});
+  EXPECT_EQ(t.to_text(0), "CLIENT          TOPICS\nc\\x1b[2J\\nFAKE  a\\nb,c\n");
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(t.to_json()));
+  EXPECT_EQ(d.text("/0/clientId"), "c\x1b[2J\nFAKE");
+}
+
 TEST(Table, AlignsByWidthAndKind) {
   Table t({{"NAME", "name"}, {"N", "n"}, {"", "hidden"}, {"SIZE", "size"}});
   t.add({Cell::text("grün"), Cell::integer(7), Cell::text("x"), Cell::bytes(2048)});

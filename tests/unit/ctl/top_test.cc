@@ -44,6 +44,16 @@ std::string joined(const std::vector<ScreenLine>& lines) {
   return out;
 }
 
+TEST(Top, NamesDoNothingToTheTerminal) {
+  TopSample s = sample(1, 1, 1);
+  s.groups[0].name = "g\x1b[2J\nx";
+  s.brokers[0].trouble = "down";
+  s.brokers[0].why = "\x1b[31m";
+  const std::string all = joined(top_screen(s, {}, 80, 24));
+  EXPECT_EQ(all.find('\x1b'), std::string::npos) << all;
+  EXPECT_NE(all.find("g\\x1b[2J\\nx"), std::string::npos) << all;
+}
+
 TEST(Top, FitsAnyTerminal) {
   for (size_t brokers : {0u, 1u, 30u})
     for (size_t topics : {0u, 1u, 100u})
