@@ -37,6 +37,8 @@ Outcome<QueueScan> QueueScan::open(Context& c, const BrokerNode& broker, std::st
   max.queue_id = queue_id;
   TRY_VAR(first, offset_of<proto::GetMinOffset>(*channel, min, "GET_MIN_OFFSET"));
   TRY_VAR(end, offset_of<proto::GetMaxOffset>(*channel, max, "GET_MAX_OFFSET"));
+  scan.queue_begin_ = std::max(first, int64_t{0});
+  scan.queue_end_ = end;
   scan.begin_ = scan.at_ = std::max({from, first, int64_t{0}});
   scan.end_ = std::max(end, scan.begin_);
   return scan;

@@ -27,6 +27,9 @@ class QueueScan {
   Outcome<std::optional<Item>> next();
   int64_t begin() const { return begin_; }
   int64_t end() const { return end_; }
+  // Of the queue, wherever the scan begins.
+  int64_t queue_begin() const { return queue_begin_; }
+  int64_t queue_end() const { return queue_end_; }
 
  private:
   QueueScan(Channel& channel, std::string broker, std::string topic, int32_t queue_id)
@@ -36,7 +39,7 @@ class QueueScan {
   Channel* channel_;
   std::string broker_, topic_;
   int32_t queue_id_;
-  int64_t begin_ = 0, at_ = 0, end_ = 0;
+  int64_t begin_ = 0, at_ = 0, end_ = 0, queue_begin_ = 0, queue_end_ = 0;
   std::deque<Item> buffer_;
 };
 

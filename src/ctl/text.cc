@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -218,16 +219,23 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
   return with_unit(text, units);
 }
 
+// Never negative: protocol and verbs have -1 for the end of a queue, and what was before 1970 is before all.
 std::optional<int64_t> parse_time_ms(std::string_view text, int64_t now_ms) {
   text = trimmed(text);
   if (text == "now") return now_ms;
-  if (text.starts_with('@')) return whole_number<int64_t>(text.substr(1));
-  if (text.size() >= 10 && text[4] == '-') return parse_date_ms(text);
+  if (text.starts_with('@')) {
+    auto at = whole_number<int64_t>(text.substr(1));
+    return at && *at >= 0 ? at : std::nullopt;
+  }
+  if (text.size() >= 10 && text[4] == '-') {
+    auto at = parse_date_ms(text);
+    return at ? std::optional(std::max<int64_t>(*at, 0)) : std::nullopt;
+  }
   if (text.ends_with(" ago")) text.remove_suffix(4);
   bool unit = text.find_first_not_of("0123456789. ") != std::string_view::npos;
   auto back = unit ? parse_duration_ms(text) : std::nullopt;
   if (!back) return std::nullopt;
-  return now_ms - *back;
+  return std::max<int64_t>(now_ms - *back, 0);
 }
 
 Outcome<int64_t> parse_number(std::string_view text, std::string_view what, int64_t max) {

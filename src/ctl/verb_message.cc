@@ -128,8 +128,9 @@ Outcome<void> message_at(Context& c) {
   if (!item || item->message.record.queue_offset != offset)
     return fail(
         Exit::refused,
-        fmt::format("there is no message at offset {}; the queue ends at {}{}", offset, scan.end(),
-                    scan.begin() > offset ? fmt::format(" and begins at {}", scan.begin()) : std::string()));
+        fmt::format("there is no message at offset {}; the queue ends at {}{}", offset, scan.queue_end(),
+                    scan.queue_begin() > offset ? fmt::format(" and begins at {}", scan.queue_begin())
+                                                : std::string()));
   std::vector<Message> one;
   one.push_back(std::move(item->message));
   return show(c, one);

@@ -86,6 +86,10 @@ TEST(Time, Relative) {
   EXPECT_EQ(parse_time_ms("@1700000000000", 0), now_ms);
   EXPECT_EQ(parse_time_ms("10", now_ms), std::nullopt);  // an offset, not a time
   EXPECT_EQ(parse_time_ms("yesterday", now_ms), std::nullopt);
+  // Where a time is written as a number, -1 is the end of a queue.
+  EXPECT_EQ(parse_time_ms("1000000000d ago", now_ms), 0);
+  EXPECT_EQ(parse_time_ms("1969-12-31T23:59:59.999Z", now_ms), 0);
+  EXPECT_EQ(parse_time_ms("@-1", now_ms), std::nullopt);
 }
 
 TEST(Position, Forms) {
