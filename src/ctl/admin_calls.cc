@@ -8,6 +8,19 @@
 
 namespace rmq::ctl {
 
+bool Silent::passes_over(const std::string& address, const Failure& f) {
+  if (f.exit != Exit::unreachable) return false;
+  failures_.emplace(address, f.text);
+  return true;
+}
+
+Outcome<void> Silent::result() const {
+  if (failures_.empty()) return {};
+  std::string text;
+  for (const auto& [address, why] : failures_) text += (text.empty() ? "" : "; ") + why;
+  return fail(Exit::unreachable, std::move(text));
+}
+
 // Lines of "key=value" as Java writes properties: comments, escapes of '=', ':', '\' and \uXXXX.
 static std::string unescaped(std::string_view text) {
   std::string out;
@@ -115,6 +128,15 @@ std::vector<BrokerNode> topic_holders(const proto::TopicRouteData& route, const 
     if (!o.broker.empty() && b.broker_name != o.broker && master->second != o.broker) continue;
     out.push_back({b.cluster, b.broker_name, master->second, 0});
   }
+  return out;
+}
+
+Outcome<std::vector<BrokerNode>> holders_of(Context& c, const std::string& topic) {
+  TRY_VAR(route, c.route(topic));
+  auto out = topic_holders(route, c.options());
+  if (out.empty())
+    return fail(Exit::refused, "no master there has topic " + topic,
+                static_cast<int32_t>(proto::ResponseCode::TOPIC_NOT_EXIST));
   return out;
 }
 

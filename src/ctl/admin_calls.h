@@ -1,6 +1,7 @@
 // Requests to brokers that several verbs make, with their answers taken apart.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,8 +12,23 @@
 #include "proto/bodies_config.h"
 #include "proto/bodies_stats.h"
 #include "proto/headers_offset.h"
+#include "proto/remarks.h"
 
 namespace rmq::ctl {
+
+// Brokers that do not answer. A list is for a bad night, too: it shows what the others have, and ends with
+// the failures of these.
+class Silent {
+ public:
+  // True: nobody answered at `address`; the verb goes on without it. False: the failure is another one.
+  bool passes_over(const std::string& address, const Failure& f);
+  bool has(const std::string& address) const { return failures_.contains(address); }
+  // For the end of the verb.
+  Outcome<void> result() const;
+
+ private:
+  std::map<std::string, std::string> failures_;  // by address
+};
 
 struct KeyValue {
   std::string key, value;
@@ -25,6 +41,16 @@ bool is_property_key(std::string_view key);
 // GET_BROKER_RUNTIME_INFO and GET_BROKER_CONFIG.
 Outcome<std::vector<KeyValue>> runtime_values_at(Channel& broker);
 Outcome<std::vector<KeyValue>> config_values_at(Channel& broker);
+// UPDATE_BROKER_CONFIG or UPDATE_NAMESRV_CONFIG. True: it is kept, and waits for a restart, which is noted.
+template <class Command>
+Outcome<bool> change_config_at(Context& c, Channel& server, std::string_view key, std::string_view value) {
+  TRY_VAR(reply, server.call<Command>({}, property_line(key, value)));
+  if (reply.ok()) return false;
+  const std::string_view remark = reply.command.remark;
+  if (remark.find(proto::needs_restart_remark) == std::string_view::npos) return server.refusal(reply);
+  c.note(server.peer().to_string() + ": " + std::string(remark));
+  return true;
+}
 // Empty: there is no such key.
 std::string_view value_of(const std::vector<KeyValue>& values, std::string_view key);
 
@@ -37,6 +63,8 @@ Outcome<std::optional<proto::TopicConfig>> topic_config_at(Channel& broker, std:
 Outcome<void> put_topic_at(Channel& broker, const proto::TopicConfig& config, const std::string& attributes);
 // The masters that have the topic, of the wanted cluster or broker.
 std::vector<BrokerNode> topic_holders(const proto::TopicRouteData& route, const Options& o);
+// The same for what is asked about one topic: none is a failure, as what is wanted is not there.
+Outcome<std::vector<BrokerNode>> holders_of(Context& c, const std::string& topic);
 // Nothing: nobody of the group is online there.
 Outcome<std::optional<proto::ConsumerConnection>> members_at(Channel& broker, std::string_view group);
 

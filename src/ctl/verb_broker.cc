@@ -31,18 +31,21 @@ using Getter = Outcome<std::vector<KeyValue>> (*)(Context&, const BrokerNode&);
 Outcome<void> show_values(Context& c, Getter get, std::span<const std::string> keys) {
   TRY_VAR(brokers, c.target_brokers());
   Table t({{brokers.size() > 1 ? "BROKER" : "", "brokerName"}, {"KEY", "key"}, {"VALUE", "value"}});
+  Silent silent;
   for (const BrokerNode& b : brokers) {
-    TRY_VAR(values, get(c, b));
+    auto values = get(c, b);
+    if (!values && silent.passes_over(b.address, values.error())) continue;
+    if (!values) return std::unexpected(values.error());
     for (const std::string& key : keys)
-      if (std::none_of(values.begin(), values.end(), [&](const KeyValue& v) { return v.key == key; }))
+      if (std::none_of(values->begin(), values->end(), [&](const KeyValue& v) { return v.key == key; }))
         return fail(Exit::refused,
                     fmt::format("broker {} has no \"{}\"", b.name.empty() ? b.address : b.name, key));
-    for (const KeyValue& v : values)
+    for (const KeyValue& v : *values)
       if (keys.empty() || std::find(keys.begin(), keys.end(), v.key) != keys.end())
         t.add({Cell::text(b.name.empty() ? b.address : b.name), Cell::text(v.key), Cell::text(v.value)});
   }
-  c.print_table(t);
-  return {};
+  if (t.rows() != 0) c.print_table(t);
+  return silent.result();
 }
 
 Outcome<void> status(Context& c) {
@@ -53,29 +56,42 @@ Outcome<void> config(Context& c) {
 }
 
 // Brokers pass over keys that they do not know: only the new value, read back, tells.
+Outcome<void> set_config_of(Context& c, const BrokerNode& b, Table* t) {
+  const std::string &key = c.arg(0), &value = c.arg(1);
+  auto find = [&](const std::vector<KeyValue>& values) {
+    return std::find_if(values.begin(), values.end(), [&](const KeyValue& v) { return v.key == key; });
+  };
+  std::string who = b.name.empty() ? b.address : b.name;
+  TRY_VAR(before, config_of(c, b));
+  auto old = find(before);
+  if (old == before.end())
+    return fail(Exit::refused, fmt::format("broker {} has no configuration key \"{}\"", who, key));
+  TRY_VAR(channel, c.broker_at(b.address, b.name));
+  TRY_VAR(waits, change_config_at<proto::UpdateBrokerConfig>(c, *channel, key, value));
+  TRY_VAR(after, config_of(c, b));
+  auto now = find(after);
+  if (!waits && (now == after.end() || (now->value != value && now->value == old->value)))
+    return fail(Exit::refused, fmt::format("broker {} answered that it set {}, but it still is \"{}\"", who,
+                                           key, now == after.end() ? "" : now->value));
+  t->add({Cell::text(who), Cell::text(key), Cell::text(old->value),
+          Cell::text(now == after.end() ? "" : now->value), Cell::text(waits ? value : "")});
+  return {};
+}
+
+// What was changed before one of them refuses is told as well.
 Outcome<void> config_set(Context& c) {
   const std::string& key = c.arg(0);
-  const std::string& value = c.arg(1);
   if (!is_property_key(key)) return fail(Exit::usage, fmt::format("\"{}\" is not a configuration key", key));
   TRY_VAR(brokers, c.target_brokers());
-  Table t({{"BROKER", "brokerName"}, {"KEY", "key"}, {"BEFORE", "before"}, {"NOW", "value"}});
+  Table t({{"BROKER", "brokerName"},
+           {"KEY", "key"},
+           {"BEFORE", "before"},
+           {"NOW", "value"},
+           {"AFTER A RESTART", "valueAfterRestart"}});
   for (const BrokerNode& b : brokers) {
-    auto find = [&](const std::vector<KeyValue>& values) {
-      return std::find_if(values.begin(), values.end(), [&](const KeyValue& v) { return v.key == key; });
-    };
-    std::string who = b.name.empty() ? b.address : b.name;
-    TRY_VAR(before, config_of(c, b));
-    auto old = find(before);
-    if (old == before.end())
-      return fail(Exit::refused, fmt::format("broker {} has no configuration key \"{}\"", who, key));
-    TRY_VAR(channel, c.broker_at(b.address, b.name));
-    TRY(channel->ask<proto::UpdateBrokerConfig>({}, property_line(key, value)));
-    TRY_VAR(after, config_of(c, b));
-    auto now = find(after);
-    if (now == after.end() || (now->value != value && now->value == old->value))
-      return fail(Exit::refused, fmt::format("broker {} answered that it set {}, but it still is \"{}\"", who,
-                                             key, now == after.end() ? "" : now->value));
-    t.add({Cell::text(who), Cell::text(key), Cell::text(old->value), Cell::text(now->value)});
+    auto done = set_config_of(c, b, &t);
+    if (!done && t.rows() != 0) c.print_table(t);
+    if (!done) return done;
   }
   c.print_table(t);
   return {};
@@ -148,9 +164,10 @@ constexpr Verb verbs[] = {
     {"broker config get", "[KEY...]", 0, 1000, broker_options, config, "the same", "", true},
     {"broker config set", "KEY VALUE", 2, 2, broker_options, config_set,
      "change a configuration value of a running broker",
-     "The broker keeps it in its configuration. A value that the broker did not take is an error, although "
-     "the "
-     "protocol reports success then."},
+     "The broker keeps it in its configuration. What takes effect at its next start only is kept as well, "
+     "which "
+     "is told. A value that the broker did not take is an error, although the protocol reports success "
+     "then."},
     {"broker copy", "FROM TO", 2, 2, copy_options, copy_broker,
      "make a broker's topics and groups at another one",
      "FROM and TO are names, or HOST:PORT. Topics come with their queues, permission and attributes, groups "

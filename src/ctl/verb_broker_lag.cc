@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ctl/context.h"
+#include "ctl/admin_calls.h"
 #include "proto/bodies_admin.h"
 #include "proto/bodies_stats.h"
 #include "proto/headers_admin.h"
@@ -18,6 +18,14 @@ std::string who(const BrokerNode& b) {
   return b.name.empty() ? b.address : b.name;
 }
 
+Outcome<proto::ConsumeStatsList> stats_of(Context& c, const BrokerNode& b) {
+  TRY_VAR(channel, c.broker_at(b.address, b.name));
+  proto::GetBrokerConsumeStatsRequestHeader h;
+  h.is_order = c.options().orderly;
+  TRY_VAR(reply, channel->ask<proto::GetBrokerConsumeStats>(h));
+  return parse_body<proto::ConsumeStatsList>(*channel, reply, "GET_BROKER_CONSUME_STATS");
+}
+
 Outcome<void> lag(Context& c) {
   TRY_VAR(brokers, c.target_brokers());
   Table t({{brokers.size() > 1 ? "BROKER" : "", "brokerName"},
@@ -29,14 +37,13 @@ Outcome<void> lag(Context& c) {
            {"LAG", "diff"},
            {"LAST CONSUMED", "lastTimestamp"}});
   int64_t total = 0;
+  Silent silent;
   for (const BrokerNode& b : brokers) {
-    TRY_VAR(channel, c.broker_at(b.address, b.name));
-    proto::GetBrokerConsumeStatsRequestHeader h;
-    h.is_order = c.options().orderly;
-    TRY_VAR(reply, channel->ask<proto::GetBrokerConsumeStats>(h));
-    TRY_VAR(body, parse_body<proto::ConsumeStatsList>(*channel, reply, "GET_BROKER_CONSUME_STATS"));
-    total += body.total_diff;
-    for (const auto& groups : body.consume_stats_list)
+    auto body = stats_of(c, b);
+    if (!body && silent.passes_over(b.address, body.error())) continue;
+    if (!body) return std::unexpected(body.error());
+    total += body->total_diff;
+    for (const auto& groups : body->consume_stats_list)
       for (const auto& [group, all] : groups)
         for (const proto::ConsumeStats& stats : all)
           for (const auto& [q, o] : stats.offset_table) {
@@ -47,9 +54,11 @@ Outcome<void> lag(Context& c) {
                    Cell::moment(o.last_timestamp_ms)});
           }
   }
+  auto all = silent.result();
+  if (!all && t.rows() == 0) return all;
   c.print_table(t);
   if (!c.options().json) c.print(fmt::format("{} messages behind\n", format_number(total)));
-  return {};
+  return all;
 }
 
 // What a master says of its replicas; a replica says how far it is itself.

@@ -57,6 +57,30 @@ Outcome<std::vector<Channel*>> masters(Context& c) {
   return out;
 }
 
+// What `f` has to say of each. One that does not answer is taken out of `brokers`.
+template <class F>
+Outcome<void> ask_each(std::vector<Channel*>* brokers, Silent* silent, F f) {
+  for (auto it = brokers->begin(); it != brokers->end();) {
+    auto done = f(**it);
+    if (!done && !silent->passes_over(to_string((*it)->peer().address), done.error())) return done;
+    it = done ? it + 1 : brokers->erase(it);
+  }
+  return brokers->empty() ? silent->result() : Outcome<void>();
+}
+
+// masters() of those that can be reached.
+Outcome<std::vector<Channel*>> reachable_masters(Context& c, Silent* silent) {
+  TRY_VAR(brokers, c.target_brokers());
+  std::vector<Channel*> out;
+  for (const BrokerNode& b : brokers) {
+    auto channel = c.broker_at(b.address, b.name);
+    if (!channel && !silent->passes_over(b.address, channel.error())) return std::unexpected(channel.error());
+    if (channel) out.push_back(*channel);
+  }
+  if (out.empty()) return std::unexpected(silent->result().error());
+  return out;
+}
+
 Outcome<std::vector<Cell>> row_of(const std::vector<Channel*>& brokers, const std::string& group) {
   std::set<std::string> members;
   std::string type, model;
@@ -77,12 +101,14 @@ Outcome<std::vector<Cell>> row_of(const std::vector<Channel*>& brokers, const st
 }
 
 Outcome<void> list(Context& c) {
-  TRY_VAR(brokers, masters(c));
+  Silent silent;
+  TRY_VAR(brokers, reachable_masters(c, &silent));
   std::set<std::string> groups;
-  for (Channel* b : brokers) {
-    TRY_VAR(some, groups_at(*b));
+  TRY(ask_each(&brokers, &silent, [&](Channel& b) -> Outcome<void> {
+    TRY_VAR(some, groups_at(b));
     for (const auto& [name, config] : some) groups.insert(name);
-  }
+    return {};
+  }));
   Table t({{"GROUP", "group"},
            {"MEMBERS", "members"},
            {"TYPE", "consumeType"},
@@ -95,7 +121,7 @@ Outcome<void> list(Context& c) {
     t.add(std::move(row));
   }
   c.print_table(t);
-  return {};
+  return silent.result();
 }
 
 Outcome<void> check_group_exists(const std::vector<Channel*>& brokers, const std::string& group) {
@@ -109,10 +135,15 @@ Outcome<void> check_group_exists(const std::vector<Channel*>& brokers, const std
 Outcome<void> lag(Context& c) {
   if (!c.has_arg(0)) return list(c);
   const std::string& group = c.arg(0);
-  TRY_VAR(brokers, masters(c));
+  Silent silent;
+  TRY_VAR(brokers, reachable_masters(c, &silent));
   Lag sum;
-  for (Channel* b : brokers) TRY(add_lag(*b, group, c.options().topic, &sum));
+  TRY(ask_each(&brokers, &silent, [&](Channel& b) { return add_lag(b, group, c.options().topic, &sum); }));
+  if (sum.queues.empty()) TRY(silent.result());  // who knows what that one has
   if (sum.queues.empty()) TRY(check_group_exists(brokers, group));
+  if (sum.queues.empty() && !c.options().topic.empty())
+    return fail(Exit::refused,
+                fmt::format("group {} has no place in a topic \"{}\"", group, c.options().topic));
   const bool with_clients = c.options().more;
   const auto owners = with_clients ? owners_of(c, group) : std::map<proto::MessageQueue, std::string>{};
   Table t({{"TOPIC", "topic"},
@@ -138,7 +169,7 @@ Outcome<void> lag(Context& c) {
   if (!c.options().json)
     c.print(
         fmt::format("{} messages behind, {:.2f} consumed a second\n", format_number(sum.behind()), sum.tps));
-  return {};
+  return silent.result();
 }
 
 Outcome<void> members(Context& c) {
@@ -179,6 +210,8 @@ Outcome<proto::SubscriptionGroupConfig> config_of(const Options& o) {
   }
   config.group_name = o.args[0];
   if (auto wrong = proto::invalid_group_remark(config.group_name)) return fail(Exit::usage, *wrong);
+  if (!o.order.empty() && o.order != "true" && o.order != "false")
+    return fail(Exit::usage, fmt::format("--order {}: it must be true or false", o.order));
   config.consume_enable = !o.disabled;
   config.consume_broadcast_enable = !o.no_broadcast;
   config.consume_from_min_enable = !o.no_from_min;

@@ -44,13 +44,12 @@ Outcome<Target> target_of(Context& c, const std::string& text) {
 
 // The masters that have the topic and know the group.
 Outcome<std::vector<Channel*>> brokers_of(Context& c, const std::string& topic) {
-  TRY_VAR(route, c.route(topic));
+  TRY_VAR(holders, holders_of(c, topic));
   std::vector<Channel*> out;
-  for (const BrokerNode& b : topic_holders(route, c.options())) {
+  for (const BrokerNode& b : holders) {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
     out.push_back(channel);
   }
-  if (out.empty()) return fail(Exit::refused, fmt::format("no master there has topic {}", topic));
   return out;
 }
 

@@ -42,7 +42,7 @@ Outcome<void> config_set(Context& c) {
   TRY_VAR(servers, c.all_namesrvs());
   Table t({{"NAME SERVER", "namesrvAddr"}, {"KEY", "key"}, {"NOW", "value"}});
   for (Channel* ns : servers) {
-    TRY(ns->ask<proto::UpdateNamesrvConfig>({}, property_line(key, c.arg(1))));
+    TRY(change_config_at<proto::UpdateNamesrvConfig>(c, *ns, key, c.arg(1)));
     // Keys that a name server does not know it passes over: only the value, read back, tells.
     TRY_VAR(reply, ns->ask<proto::GetNamesrvConfig>({}));
     const std::vector<KeyValue> values = parse_properties(reply.body());
@@ -97,9 +97,20 @@ Outcome<void> kv_delete(Context& c) {
   return told(c, servers, "deleted");
 }
 
+// None of them is a name that was misspelt: nobody would be kept from anything.
+Outcome<void> check_broker_is_known(const std::vector<Channel*>& servers, const std::string& broker) {
+  for (Channel* ns : servers) {
+    TRY_VAR(reply, ns->ask<proto::GetBrokerClusterInfo>({}));
+    TRY_VAR(info, parse_body<proto::ClusterInfo>(*ns, reply, "GET_BROKER_CLUSTER_INFO"));
+    if (info.broker_addr_table.contains(broker)) return {};
+  }
+  return fail(Exit::refused, fmt::format("the name server knows no broker \"{}\"", broker));
+}
+
 Outcome<void> wipe_write(Context& c) {
   const std::string& broker = c.arg(0);
   TRY_VAR(servers, c.all_namesrvs());
+  TRY(check_broker_is_known(servers, broker));
   TRY(c.confirm(
       fmt::format("Producers will find no way to broker {} any more, for any topic, until \"namesrv "
                   "add-write\".",
@@ -120,6 +131,7 @@ Outcome<void> wipe_write(Context& c) {
 Outcome<void> add_write(Context& c) {
   const std::string& broker = c.arg(0);
   TRY_VAR(servers, c.all_namesrvs());
+  TRY(check_broker_is_known(servers, broker));
   Table t({{"NAME SERVER", "namesrvAddr"}, {"BROKER", "brokerName"}, {"TOPICS", "addTopicCount"}});
   for (Channel* ns : servers) {
     proto::AddWritePermOfBrokerRequestHeader h;

@@ -176,9 +176,7 @@ Outcome<void> forget_at_namesrvs(Context& c, const std::string& topic) {
 
 Outcome<void> remove(Context& c) {
   const std::string& topic = c.arg(0);
-  TRY_VAR(route, c.route(topic));
-  auto brokers = topic_holders(route, c.options());
-  if (brokers.empty()) return fail(Exit::refused, fmt::format("no master there has topic {}", topic));
+  TRY_VAR(brokers, holders_of(c, topic));
   TRY(c.confirm(fmt::format("Topic {} and all its messages at {} broker{} will be deleted.", topic,
                             brokers.size(), brokers.size() == 1 ? "" : "s")));
   for (const BrokerNode& b : brokers) {
@@ -223,9 +221,17 @@ Outcome<void> show_route(Context& c) {
   return {};
 }
 
+Outcome<proto::TopicStatsTable> offsets_at(Context& c, const BrokerNode& b, const std::string& topic) {
+  TRY_VAR(channel, c.broker_at(b.address, b.name));
+  proto::GetTopicStatsInfoRequestHeader h;
+  h.topic = topic;
+  TRY_VAR(reply, channel->ask<proto::GetTopicStatsInfo>(h));
+  return parse_body<proto::TopicStatsTable>(*channel, reply, "GET_TOPIC_STATS_INFO");
+}
+
 Outcome<void> status(Context& c) {
   const std::string& topic = c.arg(0);
-  TRY_VAR(route, c.route(topic));
+  TRY_VAR(holders, holders_of(c, topic));
   Table t({{"BROKER", "brokerName"},
            {"QUEUE", "queueId"},
            {"MIN", "minOffset"},
@@ -233,13 +239,12 @@ Outcome<void> status(Context& c) {
            {"MESSAGES", "messages"},
            {"LAST STORED", "lastUpdateTimestamp"}});
   int64_t total = 0;
-  for (const BrokerNode& b : topic_holders(route, c.options())) {
-    TRY_VAR(channel, c.broker_at(b.address, b.name));
-    proto::GetTopicStatsInfoRequestHeader h;
-    h.topic = topic;
-    TRY_VAR(reply, channel->ask<proto::GetTopicStatsInfo>(h));
-    TRY_VAR(stats, parse_body<proto::TopicStatsTable>(*channel, reply, "GET_TOPIC_STATS_INFO"));
-    for (const auto& [queue, offset] : stats.offset_table) {
+  Silent silent;
+  for (const BrokerNode& b : holders) {
+    auto stats = offsets_at(c, b, topic);
+    if (!stats && silent.passes_over(b.address, stats.error())) continue;
+    if (!stats) return std::unexpected(stats.error());
+    for (const auto& [queue, offset] : stats->offset_table) {
       int64_t messages = offset.max_offset - offset.min_offset;
       total += messages;
       t.add({Cell::text(queue.broker_name), Cell::integer(queue.queue_id), Cell::integer(offset.min_offset),
@@ -247,9 +252,11 @@ Outcome<void> status(Context& c) {
              Cell::moment(offset.last_update_timestamp_ms)});
     }
   }
+  auto all = silent.result();
+  if (!all && t.rows() == 0) return all;
   c.print_table(t);
   if (!c.options().json) c.print(fmt::format("{} messages\n", format_number(total)));
-  return {};
+  return all;
 }
 
 constexpr OptionSpec list_options[] = {

@@ -60,18 +60,25 @@ Outcome<void> add_group(Channel& broker, const std::string& topic, const std::st
   return {};
 }
 
-Outcome<TopicRate> rate_of(Context& c, const std::string& topic) {
+Outcome<void> add_broker(Context& c, const BrokerNode& b, const std::string& topic, TopicRate* out) {
+  TRY_VAR(channel, c.broker_at(b.address, b.name));
+  TRY(add_rate(*channel, "TOPIC_PUT_NUMS", topic, &out->in));
+  proto::QueryTopicConsumeByWhoRequestHeader h;
+  h.topic = topic;
+  TRY_VAR(reply, channel->ask<proto::QueryTopicConsumeByWho>(h));
+  TRY_VAR(groups, parse_body<proto::GroupList>(*channel, reply, "QUERY_TOPIC_CONSUME_BY_WHO"));
+  for (const std::string& group : groups.group_list)
+    TRY(add_group(*channel, topic, group, &out->groups[group]));
+  return {};
+}
+
+Outcome<TopicRate> rate_of(Context& c, const std::string& topic, Silent* silent) {
   TopicRate out;
-  TRY_VAR(route, c.route(topic));
-  for (const BrokerNode& b : topic_holders(route, c.options())) {
-    TRY_VAR(channel, c.broker_at(b.address, b.name));
-    TRY(add_rate(*channel, "TOPIC_PUT_NUMS", topic, &out.in));
-    proto::QueryTopicConsumeByWhoRequestHeader h;
-    h.topic = topic;
-    TRY_VAR(reply, channel->ask<proto::QueryTopicConsumeByWho>(h));
-    TRY_VAR(groups, parse_body<proto::GroupList>(*channel, reply, "QUERY_TOPIC_CONSUME_BY_WHO"));
-    for (const std::string& group : groups.group_list)
-      TRY(add_group(*channel, topic, group, &out.groups[group]));
+  TRY_VAR(holders, holders_of(c, topic));
+  for (const BrokerNode& b : holders) {
+    if (silent->has(b.address)) continue;
+    auto added = add_broker(c, b, topic, &out);
+    if (!added && !silent->passes_over(b.address, added.error())) return std::unexpected(added.error());
   }
   return out;
 }
@@ -113,16 +120,36 @@ Outcome<void> stats(Context& c) {
            {"OUT/s", "outTps"},
            {"IN 24h", "inMsg24Hour"},
            {"OUT 24h", "outMsg24Hour"}});
+  const bool is_part = !c.options().broker.empty() || !c.options().cluster.empty();
+  size_t found = 0;
+  Silent silent;
   for (const std::string& topic : topics) {
-    auto rate = rate_of(c, topic);
+    auto rate = rate_of(c, topic, &silent);
     const bool is_gone =
         !rate && rate.error().response_code == static_cast<int32_t>(proto::ResponseCode::TOPIC_NOT_EXIST);
-    if (is_gone && !c.has_arg(0)) continue;  // deleted since the list was made
+    if (is_gone && !c.has_arg(0)) continue;  // deleted since the list was made, or not there
     if (!rate) return std::unexpected(rate.error());
+    found++;
     add_rows(t, topic, *rate, c.options().active);
   }
+  if (is_part && found == 0) return fail(Exit::refused, "no master there has a topic");
   c.print_table(t);
-  return {};
+  return silent.result();
+}
+
+// Refused: the broker has no unit there.
+Outcome<proto::QueryConsumeQueueResponseBody> units_at(Channel& broker,
+                                                       const proto::QueryConsumeQueueRequestHeader& h) {
+  TRY_VAR(reply, broker.ask<proto::QueryConsumeQueue>(h));
+  // Behind the end there is no body, and the remark says so.
+  if (reply.body().empty())
+    return fail(Exit::refused, fmt::format("{}: {}", broker.peer().to_string(), reply.command.remark));
+  TRY_VAR(body, parse_body<proto::QueryConsumeQueueResponseBody>(broker, reply, "QUERY_CONSUME_QUEUE"));
+  if (body.queue_data.empty())
+    return fail(Exit::refused,
+                fmt::format("{}: there is no unit at offset {}; the queue begins at {} and ends at {}",
+                            broker.peer().to_string(), h.index, body.min_queue_index, body.max_queue_index));
+  return std::move(body);
 }
 
 Outcome<void> units(Context& c) {
@@ -144,6 +171,7 @@ Outcome<void> units(Context& c) {
            {"TAGS CODE", "tagsCode"},
            {o.group.empty() ? "" : "TAKEN", "eval"},
            {"REMARK", "msg"}});
+  std::optional<Failure> none;
   for (const BrokerNode& b : brokers) {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
     proto::QueryConsumeQueueRequestHeader h;
@@ -152,24 +180,26 @@ Outcome<void> units(Context& c) {
     h.index = from;
     h.count = static_cast<int32_t>(o.count.value_or(10));
     if (!o.group.empty()) h.consumer_group = o.group;
-    TRY_VAR(reply, channel->ask<proto::QueryConsumeQueue>(h));
-    // Behind the end there is no body, and the remark says so.
-    if (reply.body().empty())
-      return fail(Exit::refused, fmt::format("{}: {}", channel->peer().to_string(), reply.command.remark));
-    TRY_VAR(body, parse_body<proto::QueryConsumeQueueResponseBody>(*channel, reply, "QUERY_CONSUME_QUEUE"));
-    if (body.queue_data.empty())
-      return fail(Exit::refused,
-                  fmt::format("{}: there is no unit at offset {}; the queue begins at {} and ends at {}",
-                              channel->peer().to_string(), from, body.min_queue_index, body.max_queue_index));
+    auto body = units_at(*channel, h);
+    if (!body && body.error().exit != Exit::refused) return std::unexpected(body.error());
+    // A queue without units is usual at one of several brokers.
+    if (!body && brokers.size() > 1) c.note(body.error().text);
+    if (!body) {
+      none = body.error();
+      continue;
+    }
     int64_t offset = from;
-    for (const proto::ConsumeQueueData& d : body.queue_data)
+    for (const proto::ConsumeQueueData& d : body->queue_data)
       t.add({Cell::text(b.name.empty() ? b.address : b.name), Cell::integer(offset++),
              Cell::integer(d.physic_offset), Cell::integer(d.physic_size), Cell::integer(d.tags_code),
              Cell::boolean(d.eval), Cell::text(d.msg)});
     if (!o.json)
-      c.note(
-          fmt::format("the queue begins at {} and ends at {}", body.min_queue_index, body.max_queue_index));
+      c.note(fmt::format("{}the queue begins at {} and ends at {}", brokers.size() > 1 ? b.name + ": " : "",
+                         body->min_queue_index, body->max_queue_index));
   }
+  if (t.rows() == 0 && brokers.size() > 1)
+    return fail(Exit::refused, fmt::format("no broker has a unit at offset {} of queue {}", from, queue));
+  if (t.rows() == 0) return std::unexpected(*none);
   c.print_table(t);
   return {};
 }

@@ -504,5 +504,135 @@ TEST_F(Verbs, AMemberConsumesOneMessage) {
   EXPECT_NE(r.out.find("boom"), std::string::npos) << r.out;
 }
 
+// A second broker "d" in the cluster, and queues of the topic there.
+class TwoBrokers : public Verbs {
+ protected:
+  void SetUp() override {
+    const std::string brokers = fmt::format(
+        "{{\"brokerAddrs\":{{0:\"{}\"}},\"brokerName\":\"b\",\"cluster\":\"c\"}},"
+        "{{\"brokerAddrs\":{{0:\"{}\"}},\"brokerName\":\"d\",\"cluster\":\"c\"}}",
+        server_.address(), other_.address());
+    const auto cut = brokers.find("},{") + 1;
+    server_.answer(RequestCode::GET_BROKER_CLUSTER_INFO, ResponseCode::SUCCESS, "",
+                   fmt::format("{{\"brokerAddrTable\":{{\"b\":{},\"d\":{}}},"
+                               "\"clusterAddrTable\":{{\"c\":[\"b\",\"d\"]}}}}",
+                               brokers.substr(0, cut), brokers.substr(cut + 1)));
+    const char* queues =
+        "{\"brokerName\":\"b\",\"perm\":6,\"readQueueNums\":1,\"topicSysFlag\":0,"
+        "\"writeQueueNums\":1}";
+    server_.answer(RequestCode::GET_ROUTEINFO_BY_TOPIC, ResponseCode::SUCCESS, "",
+                   fmt::format("{{\"brokerDatas\":[{}],\"filterServerTable\":{{}},\"queueDatas\":[{}]}}",
+                               brokers, queues));
+  }
+  void silence(RequestCode code) {
+    other_.on(code, [](const FakeServer::Request&) { return FakeServer::Answer{}; });
+  }
+
+  FakeServer other_;
+};
+
+TEST_F(TwoBrokers, ListsShowWhatOneHasWhenTheOtherIsSilent) {
+  server_.answer(RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ResponseCode::SUCCESS, "",
+                 "{\"subscriptionGroupTable\":{\"g\":{\"groupName\":\"g\"}}}");
+  server_.answer(RequestCode::GET_CONSUMER_CONNECTION_LIST, ResponseCode::CONSUMER_NOT_ONLINE, "");
+  const char* offsets =
+      "{\"consumeTps\":0.0,\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:"
+      "{\"brokerOffset\":7,\"consumerOffset\":3,\"lastTimestamp\":0,\"pullOffset\":3}}}";
+  server_.answer(RequestCode::GET_CONSUME_STATS, ResponseCode::SUCCESS, "", offsets);
+  server_.answer(RequestCode::GET_BROKER_CONFIG, ResponseCode::SUCCESS, "", "deleteWhen=04\n");
+  server_.answer(RequestCode::GET_TOPIC_STATS_INFO, ResponseCode::SUCCESS, "",
+                 "{\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:"
+                 "{\"lastUpdateTimestamp\":0,\"maxOffset\":7,\"minOffset\":0}}}");
+  for (RequestCode code : {RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, RequestCode::GET_CONSUME_STATS,
+                           RequestCode::GET_BROKER_CONFIG, RequestCode::GET_TOPIC_STATS_INFO})
+    silence(code);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> lists = {
+      {{"group", "list"}, "g"},
+      {{"group", "lag", "g"}, "4 messages behind"},
+      {{"broker", "config"}, "deleteWhen"},
+      {{"topic", "status", "T"}, "7 messages"}};
+  for (auto [args, shown] : lists) {
+    args.insert(args.end(), {"--timeout", "200ms"});
+    Ran r = on_server(args);
+    EXPECT_EQ(r.exit, 69) << args[0] << ' ' << args[1];
+    expect_one_line(r.err);
+    EXPECT_NE(r.err.find("broker d at"), std::string::npos) << r.err;
+    EXPECT_NE(r.out.find(shown), std::string::npos) << args[0] << ' ' << args[1] << ": " << r.out;
+  }
+  silence(RequestCode::GET_CONSUME_STATS);
+  server_.answer(RequestCode::GET_CONSUME_STATS, ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST, "");
+  Ran unknown = on_server({"group", "lag", "g2", "--timeout", "200ms"});
+  EXPECT_EQ(unknown.exit, 69) << "the other may have it: " << unknown.err;
+}
+
+TEST_F(TwoBrokers, AKeyThatWaitsForARestartIsKeptAtEachOfThem) {
+  for (FakeServer* s : {&server_, &other_}) {
+    s->answer(RequestCode::GET_BROKER_CONFIG, ResponseCode::SUCCESS, "", "regionId=old\n");
+    s->answer(RequestCode::UPDATE_BROKER_CONFIG, ResponseCode::SYSTEM_ERROR,
+              "regionId: kept in /etc/rmqd/rmqd.toml, needs a restart to take effect");
+  }
+  Ran r = on_server({"broker", "config", "set", "regionId", "new", "--json"});
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_EQ(other_.asked(RequestCode::UPDATE_BROKER_CONFIG), 1);
+  EXPECT_NE(r.err.find("needs a restart"), std::string::npos) << r.err;
+  JsonDocument d;
+  ASSERT_TRUE(d.parse(r.out)) << r.out;
+  EXPECT_EQ(d.text("/1/value"), "old");
+  EXPECT_EQ(d.text("/1/valueAfterRestart"), "new");
+  // What was changed before the other one refused is told.
+  server_.answer(RequestCode::UPDATE_BROKER_CONFIG, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::GET_BROKER_CONFIG, ResponseCode::SUCCESS, "", "regionId=new\n");
+  other_.answer(RequestCode::UPDATE_BROKER_CONFIG, ResponseCode::INVALID_PARAMETER, "no");
+  r = on_server({"broker", "config", "set", "regionId", "new"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_NE(r.out.find("regionId"), std::string::npos) << r.out;
+}
+
+TEST_F(TwoBrokers, UnitsOfAQueueThatOneBrokerHas) {
+  server_.answer(RequestCode::QUERY_CONSUME_QUEUE, ResponseCode::SUCCESS, "",
+                 "{\"maxQueueIndex\":1,\"minQueueIndex\":0,\"queueData\":[{\"eval\":true,\"msg\":\"\","
+                 "\"physicOffset\":4711,\"physicSize\":200,\"tagsCode\":0}]}");
+  other_.answer(RequestCode::QUERY_CONSUME_QUEUE, ResponseCode::SYSTEM_ERROR, "0@T is not exist!");
+  Ran r = on_server({"topic", "units", "T", "0", "0"});
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_NE(r.out.find("4711"), std::string::npos) << r.out;
+  EXPECT_NE(r.err.find("0@T is not exist!"), std::string::npos) << r.err;
+  server_.answer(RequestCode::QUERY_CONSUME_QUEUE, ResponseCode::SYSTEM_ERROR, "0@T is not exist!");
+  EXPECT_EQ(on_server({"topic", "units", "T", "0", "0"}).exit, 1);
+}
+
+// A name that was misspelt is no empty list, and nothing is done about it.
+TEST_F(Verbs, WhatIsNotThereIsSaid) {
+  server_.answer(RequestCode::WIPE_WRITE_PERM_OF_BROKER, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::ADD_WRITE_PERM_OF_BROKER, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::GET_CONSUME_STATS, ResponseCode::SUCCESS, "",
+                 "{\"consumeTps\":0.0,\"offsetTable\":{}}");
+  server_.answer(RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ResponseCode::SUCCESS, "",
+                 "{\"subscriptionGroupTable\":{\"g\":{\"groupName\":\"g\"}}}");
+  server_.answer(RequestCode::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, ResponseCode::SUCCESS, "",
+                 "{\"topicList\":[\"T\"]}");
+  const std::vector<std::vector<std::string>> wrong = {
+      {"topic", "status", "T", "-b", "x"},  {"topic", "status", "T", "-c", "x"},
+      {"topic", "stats", "-b", "x"},        {"topic", "stats", "T", "-b", "x"},
+      {"namesrv", "wipe-write", "x", "-y"}, {"namesrv", "add-write", "x"},
+      {"group", "lag", "g", "-t", "x"}};
+  for (const auto& args : wrong) {
+    Ran r = on_server(args);
+    EXPECT_EQ(r.exit, 1) << args[1];
+    expect_one_line(r.err);
+    EXPECT_EQ(r.out, "") << args[1];
+  }
+  EXPECT_EQ(server_.asked(RequestCode::WIPE_WRITE_PERM_OF_BROKER), 0);
+  EXPECT_EQ(server_.asked(RequestCode::ADD_WRITE_PERM_OF_BROKER), 0);
+  EXPECT_EQ(on_server({"group", "create", "g", "--order", "yes"}).exit, 64);
+}
+
+TEST_F(Verbs, MessageAtAnOffsetBehindTheEndSaysWhereThatIs) {
+  fill_queue(3);
+  Ran r = on_server({"message", "at", "T", "b", "0", "7"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_NE(r.err.find("no message at offset 7; the queue ends at 3"), std::string::npos) << r.err;
+}
+
 }  // namespace
 }  // namespace rmq::ctl
