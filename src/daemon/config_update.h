@@ -12,7 +12,9 @@
 #include "daemon/config_keeper.h"
 #include "daemon/config_table.h"
 #include "daemon/java_properties.h"
+#include "daemon/reload.h"
 #include "proto/codes.h"
+#include "proto/remarks.h"
 
 namespace rmq {
 
@@ -21,6 +23,7 @@ struct ConfigUpdate {
   C next;                                       // with the keys that can be applied now
   std::vector<ConfigKeeper::Setting> settings;  // all of it, to keep
   std::string needs_restart;                    // "key, key": of those that cannot be applied
+  std::vector<ConfigChange> waiting;            // the same, for the journal
   std::string on_command_line;                  // of those that -o sets, which wins at the next start
 
   // Only the keys that were asked for: others may have been changed by somebody else meanwhile.
@@ -34,7 +37,7 @@ struct ConfigUpdate {
   std::string remark(const std::string& kept_in) const {
     std::string out;
     if (!needs_restart.empty())
-      out = needs_restart + ": kept in " + kept_in + ", needs a restart to take effect";
+      out = needs_restart + ": kept in " + kept_in + ", " + std::string(proto::needs_restart_remark);
     if (!on_command_line.empty())
       out += (out.empty() ? "" : "; ") + on_command_line +
              ": set by -o on the command line, which wins at the next start";
@@ -67,7 +70,7 @@ std::expected<ConfigUpdate<C>, ConfigRefusal> config_update(std::span<const Conf
                                                             std::span<const std::string> command_line,
                                                             std::string_view forbidden,
                                                             const Properties& pairs) {
-  ConfigUpdate<C> update{now, {}, {}, {}};
+  ConfigUpdate<C> update{now, {}, {}, {}, {}};
   C all = now;
   for (const auto& [key, value] : pairs) {
     if (detail::is_choice(forbidden, key))
@@ -79,10 +82,12 @@ std::expected<ConfigUpdate<C>, ConfigRefusal> config_update(std::span<const Conf
     if (!wrong.empty()) return std::unexpected(ConfigRefusal{proto::ResponseCode::INVALID_PARAMETER, wrong});
     const bool changes = config_get(*k, now) != value;
     if (!changes && config_get(*k, at_next_start) == value) continue;
-    if (k->run_time)
+    if (k->run_time) {
       config_set(table, update.next, key, value);
-    else if (changes)
+    } else if (changes) {
       detail::add_name(update.needs_restart, key);
+      update.waiting.push_back({key, config_get(*k, now), value, false});
+    }
     if (detail::is_set_by(command_line, key)) detail::add_name(update.on_command_line, key);
     update.settings.push_back({key, config_literal(*k, all)});
   }

@@ -18,6 +18,14 @@ static void end_reload() {
   sd_notify(0, "READY=1");
 }
 
+void report_waiting(const std::vector<ConfigChange>& changes, std::string_view client,
+                    std::string_view file) {
+  for (const ConfigChange& c : changes)
+    log(LogLevel::warning, ids::config_needs_restart,
+        "'" + c.key + "' is changed in the configuration: it takes effect at the next start",
+        {{"KEY", c.key}, {"FROM", c.from}, {"TO", c.to}, {"CLIENT", client}, {"FILE", file}});
+}
+
 void report_reload(const std::vector<ConfigChange>& changes) {
   size_t waiting = 0;
   for (const ConfigChange& c : changes) {

@@ -36,6 +36,8 @@ void take_run_time_keys(std::span<const ConfigKey<C>> table, C& in_force, const 
 // Around a reload, for systemd (RELOADING=1 with MONOTONIC_USEC=, then READY=1) and the journal.
 void begin_reload();
 void report_reload(const std::vector<ConfigChange>& changes);
+// What a request has changed for the next start: by whom, kept where.
+void report_waiting(const std::vector<ConfigChange>& changes, std::string_view client, std::string_view file);
 void report_refused_reload(const ConfigErrors& errors);
 
 }  // namespace rmq

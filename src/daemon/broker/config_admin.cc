@@ -56,6 +56,7 @@ Task<void> update_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
   update->apply_to(broker_config_table(), b.config);
   b.apply_config();
   log_changes(was, b.config, r, *kept);
+  report_waiting(update->waiting, r.connection().peer_text(), *kept);
   const std::string remark = update->remark(*kept);
   r.reply(update->needs_restart.empty() ? ResponseCode::SUCCESS : ResponseCode::SYSTEM_ERROR, remark);
 }

@@ -14,20 +14,6 @@ namespace {
 
 constexpr int64_t tell_again_ns = 60 * ns_per_s;
 
-// What clients meet while they come and go, and set right by themselves.
-bool is_usual(int32_t request_code, ResponseCode code) {
-  // The first of a group asks before its heartbeat has come.
-  if (request_code == static_cast<int32_t>(proto::RequestCode::GET_CONSUMER_LIST_BY_GROUP)) return true;
-  switch (code) {
-    case ResponseCode::CONSUMER_NOT_ONLINE:
-    case ResponseCode::SUBSCRIPTION_NOT_LATEST:
-    case ResponseCode::FILTER_DATA_NOT_LATEST:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // A field by its name, or by its short name in SEND_MESSAGE_V2.
 std::string_view field(const Request& r, std::string_view name, std::string_view short_name) {
   const std::string_view value = r.command.ext.value_or(name, "");
@@ -37,6 +23,33 @@ std::string_view field(const Request& r, std::string_view name, std::string_view
 }
 
 }  // namespace
+
+// What clients meet while they come and go, and set right by themselves; and the answer "there is none" to a
+// tool that asks whether there is one.
+bool is_usual(int32_t request_code, ResponseCode code) {
+  switch (static_cast<proto::RequestCode>(request_code)) {
+    case proto::RequestCode::GET_CONSUMER_LIST_BY_GROUP:  // the first of a group asks before its heartbeat
+      return true;
+    case proto::RequestCode::GET_TOPIC_CONFIG:
+    case proto::RequestCode::GET_CONSUME_STATS:
+      if (code == ResponseCode::TOPIC_NOT_EXIST || code == ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST)
+        return true;
+      break;
+    case proto::RequestCode::VIEW_BROKER_STATS_DATA:  // nothing was counted of it yet
+      if (code == ResponseCode::SYSTEM_ERROR) return true;
+      break;
+    default:
+      break;
+  }
+  switch (code) {
+    case ResponseCode::CONSUMER_NOT_ONLINE:
+    case ResponseCode::SUBSCRIPTION_NOT_LATEST:
+    case ResponseCode::FILTER_DATA_NOT_LATEST:
+      return true;
+    default:
+      return false;
+  }
+}
 
 bool is_refusal(ResponseCode code) {
   switch (code) {

@@ -14,6 +14,9 @@ class Request;
 
 namespace rmq::broker {
 
+// True: the journal does not tell of it, though it is counted.
+bool is_usual(int32_t request_code, proto::ResponseCode code);
+
 // False for answers that tell a client no more than that there is nothing for it now.
 bool is_refusal(proto::ResponseCode code);
 

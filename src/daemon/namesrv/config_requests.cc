@@ -63,8 +63,10 @@ Task<void> NameServer::update_config(Request& r, proto::UpdateNamesrvConfig::Req
   log_set_level(log_level_of(config_.logLevel));
   config_took_effect();
   for (const ConfigKeeper::Setting& s : update->settings)
-    log(LogLevel::notice, ids::config_changed, "configuration changed",
-        {{"KEY", s.key}, {"TO", s.literal}, {"CLIENT", r.connection().peer_text()}, {"FILE", *kept}});
+    if (const auto* k = config_find(namesrv_config_table(), s.key); k != nullptr && k->run_time)
+      log(LogLevel::notice, ids::config_changed, "configuration changed",
+          {{"KEY", s.key}, {"TO", s.literal}, {"CLIENT", r.connection().peer_text()}, {"FILE", *kept}});
+  report_waiting(update->waiting, r.connection().peer_text(), *kept);
   const std::string remark = update->remark(*kept);
   r.reply(update->needs_restart.empty() ? ResponseCode::SUCCESS : ResponseCode::SYSTEM_ERROR, remark);
 }
