@@ -9,6 +9,7 @@
 #include "daemon/broker/schedule.h"
 #include "daemon/rocketmq_keys.h"
 #include "daemon/service_manager.h"
+#include "proto/codes.h"
 #include "store/index_format.h"
 #include "uring/io.h"
 
@@ -57,11 +58,25 @@ void check_addresses(const BrokerConfig& c, ConfigErrors& errors) {
   }
 }
 
+// What every message has among its properties, and topics that the broker makes.
+void check_texts(const BrokerConfig& c, ConfigErrors& errors) {
+  constexpr size_t region_bytes_max = 255;
+  const bool has_controls = std::any_of(c.regionId.begin(), c.regionId.end(), [](char ch) {
+    return static_cast<unsigned char>(ch) < 0x20 || ch == 0x7f;
+  });
+  if (c.regionId.size() > region_bytes_max || has_controls)
+    errors.push_back("'regionId' must be at most 255 bytes, without control characters");
+  if (auto wrong = proto::invalid_topic_remark(c.msgTraceTopicName))
+    errors.push_back("'msgTraceTopicName': " + *wrong);
+}
+
 // A port that another one of this broker has would never be free.
 void check_metrics(const BrokerConfig& c, ConfigErrors& errors) {
   if (!metric_labels_of(c.metricsLabel))
-    errors.push_back("'metricsLabel' must be name:value pairs separated by ',', not '" + c.metricsLabel +
-                     "'");
+    errors.push_back(
+        "'metricsLabel' must be name:value pairs separated by ',', with names that the metrics do not "
+        "have already, not '" +
+        c.metricsLabel + "'");
   const int64_t port = c.metricsPromExporterPort;
   if (c.metricsExporterType == "PROM" && (port == c.listenPort || port == c.listenPort - 2))
     errors.push_back(
@@ -72,6 +87,7 @@ void check_values(const BrokerConfig& c, ConfigErrors& errors) {
   check_name("brokerName", c.brokerName, errors);
   check_name("brokerClusterName", c.brokerClusterName, errors);
   check_addresses(c, errors);
+  check_texts(c, errors);
   if (c.mappedFileSizeCommitLog % static_cast<int64_t>(disk_block_bytes) != 0)
     errors.push_back("'mappedFileSizeCommitLog' must be a multiple of 4096");
   if (c.mappedFileSizeConsumeQueue % 20 != 0)

@@ -1,5 +1,9 @@
 #include "daemon/config.h"
 
+#include <algorithm>
+
+#include "daemon/metric_names.h"
+
 namespace rmq {
 
 namespace {
@@ -687,6 +691,22 @@ const ConfigKey<N> namesrv_keys[] = {
     {"logLevel", &N::logLevel, "Least level of what is logged.", 0, 0, log_levels, true},
 };
 
+// A label that samples have of their own: with another one of that name Prometheus would refuse the page.
+bool is_metric_label(std::string_view name) {
+  static constexpr std::string_view own[] = {
+#define X(id, family, type, labels, help) labels,
+      RMQ_PROCESS_METRICS(X) RMQ_NAMESRV_METRICS(X) RMQ_BROKER_METRICS(X)
+#undef X
+          "cluster node_id node_type le quantile"};
+  for (std::string_view all : own)
+    while (!all.empty()) {
+      const std::string_view one = all.substr(0, all.find(' '));
+      if (one == name) return true;
+      all.remove_prefix(std::min(all.size(), one.size() + 1));
+    }
+  return false;
+}
+
 }  // namespace
 
 std::optional<LabelList> metric_labels_of(std::string_view text) {
@@ -701,7 +721,7 @@ std::optional<LabelList> metric_labels_of(std::string_view text) {
     const std::string_view name = one.substr(0, colon);
     for (char c : name)
       if (!is_letter(c) && (c < '0' || c > '9')) return std::nullopt;
-    if (name.starts_with("__")) return std::nullopt;
+    if (name.starts_with("__") || is_metric_label(name)) return std::nullopt;
     for (const auto& [known, value] : out)
       if (known == name) return std::nullopt;
     out.emplace_back(name, one.substr(colon + 1));

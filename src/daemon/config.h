@@ -16,7 +16,7 @@
 namespace rmq {
 
 // metricsLabel, parsed. Nothing: it is not name:value pairs separated by ',', or a name is none of
-// Prometheus'.
+// Prometheus', or one that samples have of their own.
 using LabelList = std::vector<std::pair<std::string, std::string>>;
 std::optional<LabelList> metric_labels_of(std::string_view text);
 

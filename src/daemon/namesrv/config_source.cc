@@ -16,7 +16,9 @@ NamesrvConfig config_from(const ConfigSource& source, const Entries& main, const
   config_take(table, c, own, own_path, errors);
   config_take_settings(table, c, source.settings, errors);
   if (!metric_labels_of(c.metricsLabel))
-    errors.push_back("'metricsLabel' must be name:value pairs separated by ','");
+    errors.push_back(
+        "'metricsLabel' must be name:value pairs separated by ',', with names that the metrics do not "
+        "have already");
   return c;
 }
 

@@ -106,7 +106,20 @@ Task<void> refused(World& w) {
     std::string now = co_await content(w.disk, etc_file);
     EXPECT_EQ(now, text) << wrong;
   }
-  auto a = co_await w.call(RequestCode::GET_BROKER_CONFIG, {});
+  // Every message would have it among its properties.
+  for (const char* wrong : {"a\\u0001b", "a\\nb"}) {
+    std::string properties = "regionId=" + std::string(wrong) + "\n";
+    auto a = co_await update(w, properties);
+    EXPECT_EQ(code_of(a), 29) << wrong;
+  }
+  const std::string long_one = "regionId=" + std::string(256, 'x') + "\n";
+  auto a = co_await update(w, long_one);
+  EXPECT_EQ(code_of(a), 29) << remark(a);
+  a = co_await update(w, "msgTraceTopicName=a b\n");
+  EXPECT_EQ(code_of(a), 29) << remark(a);
+  std::string now = co_await content(w.disk, etc_file);
+  EXPECT_EQ(now, text);
+  a = co_await w.call(RequestCode::GET_BROKER_CONFIG, {});
   a = co_await update(w, body_text(a));
   EXPECT_NE(code_of(a), 0) << "configBlackList is among it";
 }

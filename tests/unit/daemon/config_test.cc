@@ -120,6 +120,14 @@ TEST(Config, AFileThatIsNotTomlIsToldWithItsLine) {
   ASSERT_EQ(errors.size(), 1u) << "no such file";
 }
 
+TEST(Config, LabelsForAllMetricsAreOtherOnesThanTheirOwn) {
+  const LabelList two{{"site", "one"}, {"rack", ""}};
+  EXPECT_EQ(metric_labels_of("site:one,rack:"), two);
+  for (const char* own :
+       {"cluster:x", "site:one,node_id:x", "le:1", "topic:T", "response_code:x", "site:1,site:2"})
+    EXPECT_EQ(metric_labels_of(own), std::nullopt) << own;
+}
+
 TEST(Config, DefaultsPassTheirOwnRules) {
   BrokerConfig b, b2;
   for (const auto& k : broker_config_table())
