@@ -11,6 +11,7 @@ using proto::ResponseCode;
 namespace {
 constexpr size_t segment_text_bytes = 64 << 10;  // a text segment takes more answers until it is this long
 constexpr size_t iovecs_per_send = 64;
+constexpr size_t answers_in_a_turn_bytes = 1 << 20;  // to one connection; then the others have theirs
 constexpr int64_t idle_ns = limits::idle_connection_seconds * ns_per_s;
 }  // namespace
 
@@ -132,8 +133,9 @@ void Connection::set_unsent(size_t bytes) {
 }
 
 void Connection::count_held() {
-  memory_.requests_changed(held_bytes_, parser_.held_bytes());
-  held_bytes_ = parser_.held_bytes();
+  const size_t now = parser_.held_bytes() + left_.size();
+  memory_.requests_changed(held_bytes_, now);
+  held_bytes_ = now;
 }
 
 // An unfinished frame that takes memory which the others have used up. Waiting would not help: who sends
@@ -178,8 +180,18 @@ Task<void> Connection::read_loop() {
       }
       last_activity_ns_ = now;
       if (!take_frames(received->bytes())) co_return;
-      count_held();
     }  // the buffer goes back here: all connections share them
+    count_held();
+    while (!left_.empty()) {
+      if (is_full())
+        co_await slots_free();
+      else
+        co_await sleep_for(0);
+      if (!is_open()) co_return;
+      const std::string rest = std::exchange(left_, {});
+      if (!take_frames(as_bytes(rest))) co_return;
+      count_held();
+    }
     if (holds_too_much()) {
       if (service_ != nullptr) service_->faults.no_memory++;
       log(LogLevel::warning, ids::peer_limit, "connection closed: no memory left for its large request",
@@ -211,7 +223,10 @@ Task<void> Connection::slots_free() {
   }
 }
 
+// One buffer holds hundreds of small requests, and each may have an answer of megabytes: what comes behind as
+// many as fit is left for later.
 bool Connection::take_frames(Bytes received) {
+  const size_t unsent_before = unsent_bytes_;
   for (;;) {
     auto frame = parser_.next(received);
     if (!frame) {
@@ -221,6 +236,10 @@ bool Connection::take_frames(Bytes received) {
     if (!*frame) return true;
     scope_.spawn(work(std::move(*frame)));
     if (!is_open()) return false;
+    if (received.empty()) continue;
+    if (!is_full() && unsent_bytes_ < unsent_before + answers_in_a_turn_bytes) continue;
+    left_ = as_text(received);
+    return true;
   }
 }
 

@@ -231,7 +231,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string spare_;  // a sent segment's memory, for the next
   size_t unsent_bytes_ = 0;
   size_t promised_bytes_ = 0;  // room that requests have taken for their answers
-  size_t held_bytes_ = 0;      // of an unfinished frame, as counted in memory_
+  std::string left_;           // received, not looked at yet
+  size_t held_bytes_ = 0;      // of that and of an unfinished frame, as counted in memory_
   NetMemory own_memory_;       // without a service
   NetMemory& memory_;
   size_t write_mark_ = 0;

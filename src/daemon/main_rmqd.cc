@@ -1,5 +1,6 @@
 // rmqd: command line, log, ring, bind, recover, listen, ready, loop, drain. With --standalone the name server
 // runs in this process too, on a port of its own.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -255,7 +256,10 @@ bool listen_at(Server& server, Ports::One& port, const Environment& e, int& code
 // The name server of --standalone.
 struct OwnNamesrv {
   OwnNamesrv(const Environment& e, const namesrv::ConfigSource& source, const NamesrvConfig& config)
-      : names(config, e.disk, e.net, source), server(e.net, names) {}
+      : names(config, e.disk, e.net, source), server(e.net, names) {
+    constexpr int64_t least_bytes = 16 << 20;  // out of what memoryLimit leaves for tables and connections
+    names.net_memory.set_limit(static_cast<uint64_t>(std::max(e.config.memoryLimit / 16, least_bytes)));
+  }
   namesrv::NameServer names;
   Server server;
 };

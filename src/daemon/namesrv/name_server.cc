@@ -1,10 +1,25 @@
 #include "daemon/namesrv/name_server.h"
 
+#include <algorithm>
+
 #include "base/log.h"
+#include "base/memory_limit.h"
 #include "daemon/remoting_client.h"
 #include "proto/headers_push.h"
 
 namespace rmq::namesrv {
+
+namespace {
+
+// For requests and answers of all connections together. Route tables are small beside it: a broker's 70,000
+// topics come in a frame of 8 MB, and go as a list of 3 MB.
+uint64_t net_memory_bytes() {
+  constexpr uint64_t least = 128 << 20, most = 1 << 30;
+  const uint64_t usable = usable_memory_bytes();
+  return usable == 0 ? most : std::clamp(usable / 4, least, most);
+}
+
+}  // namespace
 
 NameServer::NameServer(NamesrvConfig config, Disk& disk, Net& net, ConfigSource source)
     : config_(std::move(config)),
@@ -13,6 +28,7 @@ NameServer::NameServer(NamesrvConfig config, Disk& disk, Net& net, ConfigSource 
       net_(net),
       kv_(disk, config_.kvConfigPath),
       start_ns_(Loop::current().now_ns()) {
+  net_memory.set_limit(net_memory_bytes());
   config_took_effect();
 }
 

@@ -137,6 +137,15 @@ TEST(NameServer, TakesEveryFormOfRegistration) {
   simulate(registers);
 }
 
+Task<void> bounded(World& w) {
+  Answer a = co_await register_plain(w);
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_LE(w.names.net_memory.limit(), uint64_t{1} << 30);
+}
+TEST(NameServer, PeersThatTakeNoAnswersHoldBoundedMemory) {
+  simulate(bounded);
+}
+
 Task<void> bad_registrations(World& w) {
   Task<Answer> crc_call = w.call(RequestCode::REGISTER_BROKER,
                                  {{"brokerName", "b"},
