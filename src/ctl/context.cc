@@ -81,6 +81,7 @@ Outcome<std::vector<Channel*>> Context::all_namesrvs() {
       auto c = Channel::connect({a, "name server"}, timeout_ms());
       if (!c) {
         note(c.error().text);
+        unreached_ += (unreached_.empty() ? "" : ", ") + to_string(a);
         continue;
       }
       kept = std::make_unique<Channel>(std::move(*c));
@@ -88,6 +89,12 @@ Outcome<std::vector<Channel*>> Context::all_namesrvs() {
     out.push_back(kept.get());
   }
   return out;
+}
+
+Outcome<void> Context::all_told() const {
+  if (unreached_.empty()) return {};
+  return fail(Exit::unreachable,
+              fmt::format("not every name server was reached: {} is left out", unreached_));
 }
 
 Outcome<Channel> Context::new_channel(const std::string& address, std::string_view name) {

@@ -39,6 +39,8 @@ class Context {
   Outcome<Channel*> namesrv();
   // All of them: what must be told to each (deleted routes). Fails only when none is reachable.
   Outcome<std::vector<Channel*>> all_namesrvs();
+  // For the end of what is for each of them: a failure when all_namesrvs() did not reach one.
+  Outcome<void> all_told() const;
   // A broker by "host:port". `name` is for messages and may be empty.
   Outcome<Channel*> broker_at(const std::string& address, std::string_view name = {});
   // A connection of its own, for verbs that keep requests waiting at the server.
@@ -79,6 +81,7 @@ class Context {
   Options options_;
   std::map<std::string, std::unique_ptr<Channel>> channels_;  // by address
   Channel* namesrv_ = nullptr;
+  std::string unreached_;  // name servers, separated by ", "
 };
 
 // Parses an answer's body. `what` names it for the message: "the route".

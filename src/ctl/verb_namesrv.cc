@@ -33,7 +33,7 @@ Outcome<void> config(Context& c) {
         t.add({Cell::text(address_of(ns)), Cell::text(v.key), Cell::text(v.value)});
   }
   c.print_table(t);
-  return {};
+  return c.all_told();
 }
 
 Outcome<void> config_set(Context& c) {
@@ -53,7 +53,7 @@ Outcome<void> config_set(Context& c) {
     t.add({Cell::text(address_of(ns)), Cell::text(key), Cell::text(now->value)});
   }
   c.print_table(t);
-  return {};
+  return c.all_told();
 }
 
 Outcome<void> kv_list(Context& c) {
@@ -75,7 +75,7 @@ Outcome<void> told(Context& c, const std::vector<Channel*>& servers, const char*
   Table t({{"NAME SERVER", "namesrvAddr"}, {"RESULT", "result"}});
   for (const Channel* ns : servers) t.add({Cell::text(address_of(ns)), Cell::text(what)});
   c.print_table(t);
-  return {};
+  return c.all_told();
 }
 
 Outcome<void> kv_set(Context& c) {
@@ -125,7 +125,7 @@ Outcome<void> wipe_write(Context& c) {
     t.add({Cell::text(address_of(ns)), Cell::text(broker), Cell::integer(answer->wipe_topic_count)});
   }
   c.print_table(t);
-  return {};
+  return c.all_told();
 }
 
 Outcome<void> add_write(Context& c) {
@@ -142,7 +142,7 @@ Outcome<void> add_write(Context& c) {
     t.add({Cell::text(address_of(ns)), Cell::text(broker), Cell::integer(answer->add_topic_count)});
   }
   c.print_table(t);
-  return {};
+  return c.all_told();
 }
 
 constexpr OptionSpec wipe_options[] = {{"-y,--yes", nullptr, &Options::yes, "do not ask"}};

@@ -56,7 +56,7 @@ Outcome<void> told(Context& c, const std::vector<Channel*>& servers, const char*
   for (const Channel* ns : servers)
     t.add({Cell::text(to_string(ns->peer().address)), Cell::text(c.arg(0)), Cell::text(what)});
   c.print_table(t);
-  return {};
+  return c.all_told();
 }
 
 Outcome<void> order_put(Context& c) {

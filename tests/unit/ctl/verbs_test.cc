@@ -8,6 +8,7 @@
 #include "ctl/program.h"
 #include "fake_server.h"
 #include "json.h"
+#include "proto/headers_namesrv.h"
 #include "proto/headers_offset.h"
 #include "proto/headers_pull.h"
 #include "proto/headers_send.h"
@@ -625,6 +626,33 @@ TEST_F(Verbs, WhatIsNotThereIsSaid) {
   EXPECT_EQ(server_.asked(RequestCode::WIPE_WRITE_PERM_OF_BROKER), 0);
   EXPECT_EQ(server_.asked(RequestCode::ADD_WRITE_PERM_OF_BROKER), 0);
   EXPECT_EQ(on_server({"group", "create", "g", "--order", "yes"}).exit, 64);
+}
+
+// What is for all name servers, and one of them is away.
+TEST_F(Verbs, ANameServerThatIsNotToldIsAFailure) {
+  server_.answer(RequestCode::PUT_KV_CONFIG, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::DELETE_KV_CONFIG, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::GET_NAMESRV_CONFIG, ResponseCode::SUCCESS, "", "logLevel=debug\n");
+  server_.answer(RequestCode::UPDATE_NAMESRV_CONFIG, ResponseCode::SUCCESS, "");
+  server_.on(RequestCode::WIPE_WRITE_PERM_OF_BROKER, [](const FakeServer::Request& r) {
+    FakeServer::Answer a;
+    proto::WipeWritePermOfBroker::append_answer(a.bytes, r.command, ResponseCode::SUCCESS, {3});
+    return a;
+  });
+  const std::vector<std::vector<std::string>> verbs = {{"namesrv", "kv", "set", "n", "k", "v"},
+                                                       {"namesrv", "kv", "delete", "n", "k"},
+                                                       {"namesrv", "config", "set", "logLevel", "debug"},
+                                                       {"namesrv", "config"},
+                                                       {"namesrv", "wipe-write", "b", "--yes"},
+                                                       {"topic", "order", "put", "T", "b:4"},
+                                                       {"topic", "order", "delete", "T"}};
+  for (auto args : verbs) {
+    args.insert(args.end(), {"-n", server_.address() + ";127.0.0.1:1"});
+    Ran r = run(args);
+    EXPECT_EQ(r.exit, 69) << args[1] << ' ' << args[2];
+    EXPECT_NE(r.err.find("127.0.0.1:1 is left out"), std::string::npos) << r.err;
+    EXPECT_FALSE(r.out.empty()) << "what was done is told";
+  }
 }
 
 TEST_F(Verbs, MessageAtAnOffsetBehindTheEndSaysWhereThatIs) {
