@@ -226,6 +226,18 @@ Task<Result<void>> HttpServer::listen(std::string host, uint16_t port) {
   co_return Result<void>{};
 }
 
+// Who is connected and asks nothing must not keep a probe of health away, which has somebody restart the
+// daemon.
+bool HttpServer::close_an_idle_one() {
+  auto oldest = open_.end();
+  for (auto it = open_.begin(); it != open_.end(); ++it)
+    if (it->second != at_work && (oldest == open_.end() || it->second < oldest->second)) oldest = it;
+  if (oldest == open_.end()) return false;
+  oldest->second = at_work;  // its end
+  oldest->first->close();
+  return true;
+}
+
 Task<void> HttpServer::accept_loop() {
   for (;;) {
     auto stream = co_await listener_->accept();
@@ -234,8 +246,9 @@ Task<void> HttpServer::accept_loop() {
       co_await sleep_for(accept_retry_ns);
       continue;
     }
-    if (open_.size() >= limits::http_connections_max) {
-      turned_away_++;
+    const bool is_full = open_.size() >= limits::http_connections_max;
+    if (is_full) turned_away_++;
+    if (is_full && (open_.size() >= 2 * limits::http_connections_max || !close_an_idle_one())) {
       (*stream)->close();
       co_await (*stream)->closed();
       continue;
@@ -245,7 +258,7 @@ Task<void> HttpServer::accept_loop() {
 }
 
 void HttpServer::close_connections() {
-  for (Stream* s : open_) s->close();
+  for (auto& [stream, since] : open_) stream->close();
 }
 
 Task<void> HttpServer::stop() {
@@ -259,6 +272,7 @@ Task<void> HttpServer::stop() {
 Task<bool> HttpServer::receive_head(Conversation& c) {
   int64_t deadline_ns = Loop::current().now_ns() + (c.received.empty() ? idle_ns : head_ns);
   size_t looked_at = 0;
+  open_[c.stream.get()] = c.received.empty() ? Loop::current().now_ns() : at_work;
   for (;;) {
     const size_t end = c.received.find(head_end, looked_at);
     c.head_bytes = end == std::string::npos ? 0 : end + head_end.size();
@@ -269,7 +283,9 @@ Task<bool> HttpServer::receive_head(Conversation& c) {
     auto got = co_await c.stream->recv(deadline_ns);
     if (!got) co_return false;
     c.received += as_text(got->bytes());
-    if (was_idle) deadline_ns = Loop::current().now_ns() + head_ns;
+    if (!was_idle) continue;
+    deadline_ns = Loop::current().now_ns() + head_ns;
+    open_[c.stream.get()] = at_work;
   }
 }
 
@@ -325,7 +341,7 @@ Task<bool> HttpServer::answer(Conversation& c) {
 
 Task<void> HttpServer::serve(std::unique_ptr<Stream> stream) {
   Conversation c(std::move(stream));
-  open_.insert(c.stream.get());
+  open_.emplace(c.stream.get(), at_work);
   for (;;) {
     bool good = co_await receive_head(c);
     if (good) good = co_await answer(c);

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "uring/io.h"
 #include "uring/sync.h"
@@ -87,7 +87,9 @@ class HttpServer {
 
  private:
   struct Conversation;
+  static constexpr int64_t at_work = INT64_MAX;
   Task<void> accept_loop();
+  bool close_an_idle_one();
   Task<void> serve(std::unique_ptr<Stream> stream);
   Task<bool> receive_head(Conversation& c);
   Task<bool> answer(Conversation& c);
@@ -98,8 +100,8 @@ class HttpServer {
   std::unique_ptr<Listener> listener_;
   uint16_t port_ = 0;
   Scope scope_;
-  std::unordered_set<Stream*> open_;
-  std::array<uint64_t, 500> counts_{};  // of status 100 + i
+  std::unordered_map<Stream*, int64_t> open_;  // since when it waits for its next request, or at_work
+  std::array<uint64_t, 500> counts_{};         // of status 100 + i
   uint64_t turned_away_ = 0;
 };
 

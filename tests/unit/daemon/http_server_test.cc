@@ -304,6 +304,29 @@ TEST(HttpServer, ConnectionsAreBounded) {
   simulate(many);
 }
 
+Task<void> many_that_ask_nothing(World& w) {
+  std::vector<std::unique_ptr<Client>> all;
+  for (uint32_t i = 0; i < limits::http_connections_max; i++) {
+    all.push_back(co_await Client::connect(w));
+    co_await sleep_for(ns_per_ms);
+  }
+  std::string a = co_await all[0]->ask(get("/text"));  // so the second waits for longest
+  EXPECT_TRUE(a.ends_with("hello\n")) << a;
+  auto probe = co_await Client::connect(w);
+  a = co_await probe->ask(get("/text"));
+  EXPECT_TRUE(a.ends_with("hello\n")) << "it does not wait until they are closed: " << a;
+  EXPECT_LE(w.server.connections(), limits::http_connections_max);
+  a = co_await all[0]->ask(get("/text"));
+  EXPECT_TRUE(a.ends_with("hello\n")) << a;
+  a = co_await all[1]->receive(1);
+  EXPECT_TRUE(all[1]->closed);
+  co_await probe->close();
+  for (auto& one : all) co_await one->close();
+}
+TEST(HttpServer, IdleConnectionsKeepNobodyAway) {
+  simulate(many_that_ask_nothing);
+}
+
 Task<void> stopping(World& w) {
   auto c = co_await Client::connect(w);
   co_await c->send(get("/slow"));
