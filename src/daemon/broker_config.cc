@@ -7,6 +7,7 @@
 
 #include "base/memory_limit.h"
 #include "daemon/broker/schedule.h"
+#include "daemon/overruled.h"
 #include "daemon/rocketmq_keys.h"
 #include "daemon/service_manager.h"
 #include "proto/codes.h"
@@ -181,6 +182,9 @@ BrokerConfig config_from(const ConfigSource& source, const Entries& main, const 
   c.storePathRootDir.clear();
   config_take(table, c, main, source.file, errors, foreign);
   config_take(table, c, own, own_path, errors, foreign);
+  if (useless != nullptr)
+    for (std::string& line : overruled_keys(main, source.file, own, own_path))
+      useless->push_back(std::move(line));
   config_take_settings(table, c, source.settings, errors, foreign);
   const bool root_given = !c.storePathRootDir.empty();
   if (!root_given) c.storePathRootDir = BrokerConfig{}.storePathRootDir;

@@ -37,8 +37,10 @@ Task<void> show_status(const Server& server, namesrv::NameServer& names, Event& 
 void reload(const namesrv::ConfigSource& source, namesrv::NameServer& names) {
   begin_reload();
   ConfigErrors errors;
-  const NamesrvConfig next = namesrv::read_config(source, errors);
+  std::vector<std::string> useless;
+  const NamesrvConfig next = namesrv::read_config(source, errors, &useless);
   if (!errors.empty()) return report_refused_reload(errors);
+  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
   const auto changes = config_changes(namesrv_config_table(), names.config(), next);
   names.take_config(next);
   report_reload(changes);
@@ -163,12 +165,17 @@ int main(int argc, char** argv) {
   }
   const namesrv::ConfigSource source{{}, line.config_file, line.settings};
   ConfigErrors errors;
-  const NamesrvConfig config = namesrv::read_config(source, errors);
+  std::vector<std::string> useless;
+  const NamesrvConfig config = namesrv::read_config(source, errors, &useless);
   report_config_errors(errors);
   if (!errors.empty()) return exit_code::config;
-  if (line.check_config) return exit_code::ok;
+  if (line.check_config) {
+    for (const std::string& u : useless) std::fprintf(stderr, "rmq-namesrvd: %s\n", u.c_str());
+    return exit_code::ok;
+  }
   Signals::block();
   log_start(under_systemd(), log_level_of(config.logLevel));
+  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
   const int code = start(source, config);
   log_stop();
   return code;

@@ -153,8 +153,10 @@ Task<void> show_status(const Server& server, const broker::Broker& b, Event& sto
 void reload(const ConfigSource& source, broker::Broker& b) {
   begin_reload();
   ConfigErrors errors;
-  const BrokerConfig next = read_broker_config(source, errors, nullptr);
+  std::vector<std::string> useless;
+  const BrokerConfig next = read_broker_config(source, errors, &useless);
   if (!errors.empty()) return report_refused_reload(errors);
+  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
   const auto changes = config_changes(broker_config_table(), b.config, next);
   take_run_time_keys(broker_config_table(), b.config, next);
   b.apply_config();
@@ -350,7 +352,7 @@ Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& 
   Scope scope;
   const namesrv::ConfigSource names_source{namesrv_config_of(e.config), {}, {}};
   ConfigErrors wrong;
-  OwnNamesrv own(e, names_source, namesrv::read_config(names_source, wrong));
+  OwnNamesrv own(e, names_source, namesrv::read_config(names_source, wrong, nullptr));
   broker::Broker b(e.config, e.disk, e.net, store, e.source);
   Server main_port(e.net, b), vip_port(e.net, b);
   Shown shown(observed, b, own);
