@@ -142,6 +142,35 @@ TEST(BrokerPopChange, AGroupThatIsDeletedWhileItWaits) {
   simulate({no_more_groups});
 }
 
+// Whoever was woken for a message is gone in the same moment: the next one gets it.
+Task<void> gone_when_it_comes(World& w) {
+  co_await send_some(w, 1);
+  for (const PoppedMessage& m : co_await pop(w)) co_await ack(w, m.handle);
+  auto one = co_await waiting(w, long_ask("T"));
+  bool sent = co_await one->send(
+      w.request(RequestCode::HEART_BEAT, {}, R"({"clientID":"c","consumerDataSet":[{"groupName":"g"}]})"));
+  EXPECT_TRUE(sent);
+  co_await sleep_for(50 * ns_per_ms);
+  const ConsumerGroupInfo* group = w.broker.clients.consumers("g");
+  EXPECT_TRUE(group != nullptr && group->channels.size() == 1);
+  if (group == nullptr || group->channels.size() != 1) co_return;
+  std::shared_ptr<Connection> connection = group->channels.begin()->second.connection;
+  auto two = co_await waiting(w, long_ask("T"));
+  EXPECT_EQ(w.broker.pop.polling.waiting(), 2u);
+  w.broker.offsets.set_reset("g", "T", 0, 0);  // there is something, and nobody was told
+  connection->close();
+  w.broker.pop.polling.wake_one("T", "g", 0);
+  auto a = co_await two->next(1);
+  EXPECT_TRUE(a) << "it waits beside a message";
+  if (a) EXPECT_EQ(bodies_of(popped_of(a)), "m0");
+  connection.reset();
+  co_await one->close();
+  co_await two->close();
+}
+TEST(BrokerPopChange, WhoIsWokenIsGone) {
+  simulate({gone_when_it_comes});
+}
+
 // What went to a retry topic of the other form before the setting was changed, and what goes there still
 // because it was popped from there.
 Task<void> form_is_changed(World& w) {

@@ -34,6 +34,9 @@ Task<PollEnd> PopPolling::wait(Connection& c, std::string_view topic, std::strin
   waiting_--;
   List& list = list_of(topic, group);
   if (poll.listed) remove(list, poll);
+  // It was told of a message just when its connection closed: the others look for it.
+  if (poll.arrived && !c.is_open())
+    for (Poll* p = list.first; p != nullptr; p = p->next) p->wake.set();
   if (list.first == nullptr) {
     auto t = topics_.find(topic);
     t->second.erase(t->second.find(group));
