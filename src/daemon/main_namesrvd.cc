@@ -40,7 +40,7 @@ void reload(const namesrv::ConfigSource& source, namesrv::NameServer& names) {
   std::vector<std::string> useless;
   const NamesrvConfig next = namesrv::read_config(source, errors, &useless);
   if (!errors.empty()) return report_refused_reload(errors);
-  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
+  report_useless(useless);
   const auto changes = config_changes(namesrv_config_table(), names.config(), next);
   names.take_config(next);
   report_reload(changes);
@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
   }
   Signals::block();
   log_start(under_systemd(), log_level_of(config.logLevel));
-  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
+  report_useless(useless);
   const int code = start(source, config);
   log_stop();
   return code;

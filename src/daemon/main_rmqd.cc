@@ -156,7 +156,7 @@ void reload(const ConfigSource& source, broker::Broker& b) {
   std::vector<std::string> useless;
   const BrokerConfig next = read_broker_config(source, errors, &useless);
   if (!errors.empty()) return report_refused_reload(errors);
-  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
+  report_useless(useless);
   const auto changes = config_changes(broker_config_table(), b.config, next);
   take_run_time_keys(broker_config_table(), b.config, next);
   b.apply_config();
@@ -467,7 +467,7 @@ int main(int argc, char** argv) {
   }
   Signals::block();
   log_start(under_systemd(), log_level_of(config.logLevel));
-  for (const std::string& u : useless) log(LogLevel::notice, ids::config_useless, u);
+  report_useless(useless);
   const int code = start(line, source, config);
   log_stop();
   return code;

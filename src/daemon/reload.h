@@ -38,6 +38,8 @@ void begin_reload();
 void report_reload(const std::vector<ConfigChange>& changes);
 // What a request has changed for the next start: by whom, kept where.
 void report_waiting(const std::vector<ConfigChange>& changes, std::string_view client, std::string_view file);
+// Keys without effect, as read_broker_config() and read_config() tell them.
+void report_useless(const std::vector<std::string>& lines);
 void report_refused_reload(const ConfigErrors& errors);
 
 }  // namespace rmq
