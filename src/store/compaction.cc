@@ -189,6 +189,7 @@ Task<Result<bool>> Compaction::load_file(CompactedQueuePtr q, CompactedFilePtr f
     r = co_await mend_compacted_file(disk_, f, q->topic, q->id);
   else
     r = co_await measure_compacted_file(disk_, f, q->topic, q->id);
+  if (r && last && !clean) r = co_await make_whole_again(disk_, f, place_of(*q, false));
   if (!r) co_return std::unexpected(r.error());
   if (f->units != 0) {
     const bool in_order = q->files.empty() || f->first > q->files.back()->last;

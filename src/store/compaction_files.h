@@ -120,6 +120,8 @@ Task<Result<void>> measure_compacted_file(Disk& disk, CompactedFilePtr f, std::s
 // The same of the one that was written to last, after a crash: each record is looked at, and what is behind
 // the last good one is removed from both files.
 Task<Result<void>> mend_compacted_file(Disk& disk, CompactedFilePtr f, std::string_view topic, int32_t id);
+// A crash while an earlier start cut the two left them without room for what ends a file: they get it back.
+Task<Result<void>> make_whole_again(Disk& disk, CompactedFilePtr f, CompactedPlace place);
 // Makes a queue file that is lost, from the log file. `torn`: what follows a record may be anything.
 Task<Result<void>> remake_compacted_queue(Disk& disk, CompactedFilePtr f, std::string_view topic, int32_t id,
                                           bool torn);

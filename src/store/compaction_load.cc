@@ -119,6 +119,25 @@ Task<Result<void>> mend_compacted_file(Disk& disk, CompactedFilePtr f, std::stri
   co_return co_await cut_behind(*queue_file, f->units * batch_unit_bytes, f->queue_bytes);
 }
 
+Task<Result<void>> make_whole_again(Disk& disk, CompactedFilePtr f, CompactedPlace place) {
+  const auto rounded = [](uint64_t least, uint64_t step) { return (least + step - 1) / step * step; };
+  const uint64_t log_least = f->end + proto::blank_record_bytes;
+  if (f->log_bytes < log_least) {
+    f->log_bytes = rounded(log_least, place.log_file_bytes);
+    CO_TRY_VAR(log, co_await compacted_log_of(disk, f));
+    CO_TRY(co_await log->truncate(f->log_bytes));
+    CO_TRY(co_await log->sync());
+  }
+  const uint64_t queue_least = (f->units + uint64_t(1)) * batch_unit_bytes;
+  if (f->queue_bytes < queue_least) {
+    f->queue_bytes = rounded(queue_least, place.queue_file_bytes);
+    CO_TRY_VAR(queue, co_await compacted_queue_of(disk, f));
+    CO_TRY(co_await queue->truncate(f->queue_bytes));
+    CO_TRY(co_await queue->sync());
+  }
+  co_return Result<void>();
+}
+
 Task<Result<void>> remake_compacted_queue(Disk& disk, CompactedFilePtr f, std::string_view topic, int32_t id,
                                           bool torn) {
   forget_records(*f);

@@ -333,6 +333,54 @@ TEST(Compaction, LostFiles) {
   EXPECT_EQ(broken.files("compaction/"), before) << "what cannot be read is left as it is";
 }
 
+// Of the last pair: the log file, where its records end, the queue file, how many units it has.
+struct LastPair {
+  std::string log, queue;
+  uint64_t end = 0, units = 0;
+};
+LastPair last_pair;
+
+// As a start leaves them that crashes between the two steps of cutting what is behind the last record.
+Task<void> cut_short_and_put_more(Ctx& c) {
+  OpenHow how;
+  how.write = true;
+  const std::pair<std::string, uint64_t> cuts[] = {{last_pair.log, last_pair.end},
+                                                   {last_pair.queue, last_pair.units * batch_unit_bytes}};
+  for (const auto& [path, bytes] : cuts) {
+    auto f = co_await c.disk.open("/store/" + path, how);
+    CO_ASSERT(f.has_value());
+    auto cut = co_await (*f)->truncate(bytes);
+    EXPECT_TRUE(cut);
+    co_await (*f)->close();
+  }
+  co_await open_topic(c);
+  co_await put_more(c, 30);
+  co_await sleep_for(10 * ns_per_s);
+  EXPECT_EQ(told.failed, "");
+  co_await check_all(c);
+}
+
+TEST(Compaction, AStartThatCrashedWhileItCutTheFiles) {
+  Compacted m;
+  m.run(put_and_compact, End::kill);
+  last_pair = {m.files("compaction/compactionLog/C/0/").back(),
+               m.files("compaction/compactionCq/C/0/").back()};
+  const std::string log = m.file(last_pair.log);
+  for (;;) {
+    auto v = proto::parse_record(as_bytes(log).subspan(last_pair.end), proto::CrcCheck::verify);
+    if (!v) break;
+    last_pair.end += v->size;
+    last_pair.units++;
+  }
+  ASSERT_GT(last_pair.units, 0u);
+  ASSERT_LT(last_pair.end, log.size());
+  m.run(cut_short_and_put_more, End::kill);
+  m.run([](Ctx& c) -> Task<void> {
+    co_await open_topic(c);
+    co_await check_all(c);
+  });
+}
+
 Task<void> delete_and_make_again(Ctx& c) {
   co_await open_topic(c);
   co_await c.store->delete_topic(topic);
