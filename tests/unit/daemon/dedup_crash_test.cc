@@ -145,6 +145,8 @@ std::vector<std::string> random_lives(uint64_t seed, int& repeated) {
     life.config = crash_config();
     life.config.messageDelayLevel = "1s 2s";
     life.config.mappedFileSizeCommitLog = 256 << 10;
+    // Without it nothing tells garbage that a torn write has left in the properties, where the key is.
+    life.config.enabledAppendPropCRC = true;
     if (seed % 4 == 0) life.config.flushDiskType = "ASYNC_FLUSH";
     life.rule = seed % 2 == 0 ? "KEYS" : "UNIQ_KEY";
     life.final = i == lives;
