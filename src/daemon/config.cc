@@ -121,6 +121,17 @@ const ConfigKey<B> broker_keys[] = {
      8 << 20,
      {},
      true},
+    {"diskCpuAffinity",
+     &B::diskCpuAffinity,
+     "Where the disk of the CommitLog has one queue of requests, as in many virtual machines, and one CPU "
+     "takes "
+     "its interrupts: rmqd's thread stays on that CPU while messages come in, within what it is allowed "
+     "(CPUAffinity= of the unit, the control group). A flush is seen there at once even when clients on the "
+     "same machine keep its CPUs busy. When it has to wait for that CPU it goes where there is room.",
+     0,
+     0,
+     {},
+     true},
     {"messageIndexEnable", &B::messageIndexEnable,
      "Messages can be looked up by key. What was stored while it was off is indexed when it is on again."},
     {"messageIndexSafe", &B::messageIndexSafe,

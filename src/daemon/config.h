@@ -49,6 +49,7 @@ struct BrokerConfig {
   int64_t maxTransferBytesOnMessageInMemory = 262'144;
   int64_t maxTransferCountOnMessageInDisk = 8;
   int64_t maxTransferBytesOnMessageInDisk = 65'536;
+  bool diskCpuAffinity = true;
   bool messageIndexEnable = true;
   bool messageIndexSafe = false;
   int64_t fileReservedTime = 72;

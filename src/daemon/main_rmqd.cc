@@ -8,6 +8,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/metrics_export.h"
 #include "daemon/broker_config.h"
+#include "daemon/disk_cpu.h"
 #include "daemon/exporter.h"
 #include "daemon/namesrv/metrics.h"
 #include "daemon/namesrv/name_server.h"
@@ -343,6 +344,10 @@ class Shown {
   namesrv::NamesrvExport names_;
 };
 
+std::string log_directory(const BrokerConfig& c) {
+  return c.storePathCommitLog.empty() ? c.storePathRootDir : c.storePathCommitLog;
+}
+
 Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& store, Ports& ports,
                  Stopping& stopping, int& code) {
   Event stop;
@@ -377,6 +382,9 @@ Task<void> serve(const Environment& e, Observed& observed, store::MessageStore& 
          {"STORE", e.config.storePathRootDir},
          {"NAMESRV", e.config.namesrvAddr}});
     scope.spawn(show_status(main_port, b, stop));
+    scope.spawn(stay_at_disk(
+        StayAtDisk{log_directory(b.config), b.config.diskCpuAffinity, store.stats().log_writes, "/sys"},
+        stop));
     co_await stop.wait();
     observed.exporter.set_not_ready(on_failure.failed ? "the store cannot be written" : "stopping");
     notify_stopping();
