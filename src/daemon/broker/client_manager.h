@@ -82,6 +82,14 @@ class ClientManager {
   const ConsumerGroupInfo* consumers(std::string_view group) const;
   // The connection of the client with that id which last said that it has producers; null: there is none.
   std::shared_ptr<Connection> producer_connection(std::string_view client_id) const;
+
+  // A member that is told that its group has no offset for a queue asks next where the queue ends, and begins
+  // there (CONSUME_FROM_LAST_OFFSET). What is sent between the two would be missed: so the end of the first
+  // moment is kept, the last one of each connection, and given to one such question within 3 s.
+  void keep_end(std::string_view group, const Connection* c, std::string_view topic, int32_t queue_id,
+                int64_t end);
+  std::optional<int64_t> take_end(const Connection* c, std::string_view topic, int32_t queue_id);
+
   const ConsumerTable& all_consumers() const { return consumers_; }
   const ProducerTable& all_producers() const { return producers_; }
   // Tells those whose turn has come; until `stopping` and stop().
@@ -93,7 +101,14 @@ class ClientManager {
   void notify_members(ConsumerGroupInfo& g);
   void tell(ConsumerGroupInfo& g, int64_t now_ns);
 
+  struct KeptEnd {
+    std::string topic;
+    int32_t queue_id;
+    int64_t end;
+    int64_t since_ns;
+  };
   ConsumerTable consumers_;
+  std::unordered_map<const Connection*, KeptEnd> ends_;
   std::set<std::string, std::less<>> to_tell_;  // groups that have changed since they were told
   Event has_to_tell_;
   uint64_t told_ = 0;

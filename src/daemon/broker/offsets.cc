@@ -18,6 +18,7 @@ Task<void> query_consumer_offset(Broker& b, Request& r, proto::QueryConsumerOffs
     r.answer<proto::QueryConsumerOffset>({*known});
     co_return;
   }
+  const int64_t end = b.store.max_offset(h.topic, h.queue_id);
   // A young queue, whose first message is still hot: the group begins at 0 whatever it asks for. It must not
   // miss what was sent while it started.
   if (h.set_zero_if_not_found.value_or(true) && b.store.min_offset(h.topic, h.queue_id) == 0) {
@@ -27,6 +28,7 @@ Task<void> query_consumer_offset(Broker& b, Request& r, proto::QueryConsumerOffs
       co_return;
     }
   }
+  b.clients.keep_end(h.consumer_group, &r.connection(), h.topic, h.queue_id, end);
   r.reply(ResponseCode::QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
 }
 
@@ -51,7 +53,9 @@ void refuse_unkept_offsets(Request& r, const Error& e) {
 }
 
 void get_max_offset(Broker& b, Request& r, proto::GetMaxOffsetRequestHeader h) {
-  r.answer<proto::GetMaxOffset>({b.store.max_offset(h.topic, h.queue_id)});
+  const int64_t end = b.store.max_offset(h.topic, h.queue_id);
+  const auto kept = b.clients.take_end(&r.connection(), h.topic, h.queue_id);
+  r.answer<proto::GetMaxOffset>({kept ? std::min(*kept, end) : end});
 }
 
 void get_min_offset(Broker& b, Request& r, proto::GetMinOffsetRequestHeader h) {

@@ -110,6 +110,70 @@ TEST(BrokerClient, ACrowdIsToldTogether) {
   simulate({crowd});
 }
 
+// Members that start one after the other, as the consumers of one program do.
+Task<void> few(World& w) {
+  std::vector<std::unique_ptr<Peer>> all;
+  for (int i = 0; i < 4; i++) {
+    std::unique_ptr<Peer> p = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+    const int64_t began_ns = w.broker.now_ns();
+    co_await p->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c" + std::to_string(i), "g", "T")));
+    for (auto& other : all) {
+      bool told = co_await told_of_change(*other);
+      EXPECT_TRUE(told);
+      EXPECT_LE(w.broker.now_ns() - began_ns, 10 * ns_per_ms) << i;
+    }
+    for (int frames = 0; frames < 2; frames++) {  // its answer, and that it came itself
+      auto a = co_await p->next();
+      EXPECT_TRUE(a);
+    }
+    all.push_back(std::move(p));
+  }
+  for (auto& p : all) co_await p->close();
+}
+TEST(BrokerClient, AFewAreToldAtOnce) {
+  simulate({few});
+}
+
+// What is sent while a consumer starts is not missed: it asks for its offset, then for the end.
+Task<void> starts_at_the_end(World& w) {
+  auto a = co_await w.put_topic("T", "4");
+  auto member = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  auto stranger = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
+  co_await member->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c1", "g", "T")));
+  bool told = co_await told_of_change(*member);
+  EXPECT_TRUE(told);
+  a = co_await member->next();
+  EXPECT_EQ(code_of(a), 0);
+  // Asks for its offset; a message comes; asks for the end.
+  auto end_seen_by = [&w](Peer& p, int64_t wait_ns) -> Task<std::string> {
+    Ext which{{"consumerGroup", "g"}, {"topic", "T"}, {"queueId", "0"}, {"setZeroIfNotFound", "false"}};
+    auto answer = co_await p.call(w.request(RequestCode::QUERY_CONSUMER_OFFSET, which));
+    EXPECT_EQ(code_of(answer), 22);
+    answer = co_await w.send("T", "x");
+    EXPECT_EQ(code_of(answer), 0);
+    co_await sleep_for(wait_ns);
+    answer = co_await p.call(w.request(RequestCode::GET_MAX_OFFSET, {{"topic", "T"}, {"queueId", "1"}}));
+    EXPECT_EQ(ext(answer, "offset"), "0") << "another queue";
+    answer = co_await p.call(w.request(RequestCode::GET_MAX_OFFSET, {{"topic", "T"}, {"queueId", "0"}}));
+    co_return ext(answer, "offset");
+  };
+  std::string end = co_await end_seen_by(*member, 0);
+  EXPECT_EQ(end, "0") << "the queue was empty when it asked";
+  a = co_await member->call(w.request(RequestCode::GET_MAX_OFFSET, {{"topic", "T"}, {"queueId", "0"}}));
+  EXPECT_EQ(ext(a, "offset"), "1") << "once";
+  end = co_await end_seen_by(*member, 2 * ns_per_s);
+  EXPECT_EQ(end, "1");
+  end = co_await end_seen_by(*member, 4 * ns_per_s);
+  EXPECT_EQ(end, "3") << "that was too long ago";
+  end = co_await end_seen_by(*stranger, 0);
+  EXPECT_EQ(end, "4") << "no member: a tool";
+  co_await member->close();
+  co_await stranger->close();
+}
+TEST(BrokerClient, AConsumerMissesNothingThatComesWhileItStarts) {
+  simulate({starts_at_the_end});
+}
+
 Task<void> silent(World& w) {
   auto one = co_await Peer::connect(w.client_net, "10.0.0.1", 10911);
   co_await one->send(w.request(RequestCode::HEART_BEAT, {}, heartbeat("c1", "g", "T")));
