@@ -540,6 +540,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   c.queue_units = table_.units_total();
   c.queue_sum = table_.weighted_sum();
   c.store_timestamp_ms = last_store_ms_;  // also of records without a unit, which nothing else remembers
+  const int64_t confirmed_store_ms = confirmed_store_ms_;
   uint64_t deletions = deletions_;
   if (!c.sync_flush) CO_TRY(co_await log_.sync());
   CO_TRY_VAR(all, co_await queue_files_.sync_all());
@@ -547,7 +548,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   c.log_durable = c.sync_flush ? static_cast<int64_t>(confirm_) : c.queues_durable;  // where a record ends
   c.zeroed_to = static_cast<int64_t>(log_.zeroed_offset());
   JavaCheckpoint j = checkpoint_files_.java().value_or(JavaCheckpoint{});
-  j.physic_msg_timestamp = j.logics_msg_timestamp = confirmed_store_ms_;
+  j.physic_msg_timestamp = j.logics_msg_timestamp = confirmed_store_ms;
   j.confirm_phy_offset = c.queues_durable;
   j.index_msg_timestamp = index_.sealed_timestamp_ms().value_or(j.index_msg_timestamp);
   CO_TRY(co_await checkpoint_files_.save(c, j));

@@ -89,6 +89,7 @@ std::optional<proto::RecordView> Recovery::valid_record(Bytes bytes) const {
 
 void Recovery::passed(const proto::RecordView& v) {
   last_store_ms_ = std::max(last_store_ms_, v.store_timestamp_ms);
+  passed_store_ms_ = v.store_timestamp_ms;
   stats_.recovery.records++;
   stats_.recovery.last_record = static_cast<int64_t>(pos_);
   pos_ += v.size;
@@ -238,6 +239,7 @@ Task<Result<void>> Recovery::rebuild_all() {
   rebuild_wanted_ = false;
   stats_.recovery.queues_rebuilt = true;
   from_ = pos_ = log_.segments().first_base();
+  passed_store_ms_ = INT64_MIN;
   stats_.recovery.records = 0;
   const auto log_min = static_cast<int64_t>(from_);
   CO_TRY(co_await ends_.learn(log_min));  // before the files go that know it
@@ -269,7 +271,7 @@ Task<Result<void>> Recovery::load_own() {
               table_.units_total() == own_->queue_units;
   same = same && (own_->queue_sum == 0 || table_.weighted_sum() == own_->queue_sum);
   if (!same) co_return co_await rebuild_all();
-  last_store_ms_ = own_->store_timestamp_ms;
+  last_store_ms_ = passed_store_ms_ = own_->store_timestamp_ms;
   co_return Result<void>();
 }
 
@@ -285,7 +287,7 @@ Task<Result<void>> Recovery::load_java() {
   for (const QueueRef& q : table_.all()) end = std::max(end, q->last_physical_end);
   from_ = static_cast<uint64_t>(end);
   if (from_ < segments.first_base() || from_ > segments.end_base()) co_return co_await rebuild_all();
-  last_store_ms_ = checkpoint_.java()->physic_msg_timestamp;
+  last_store_ms_ = passed_store_ms_ = checkpoint_.java()->physic_msg_timestamp;
   co_return Result<void>();
 }
 
@@ -397,6 +399,23 @@ Error Recovery::damaged(uint64_t next_valid) {
   return Error{Errc::corrupt, 0, "the commitlog is damaged before its end"};
 }
 
+// Store time up to which RocketMQ's checkpoint says that all was safe, where ours says nothing of what wrote
+// last; of a stop in order that was all. INT64_MIN: nobody knows.
+int64_t Recovery::vouched_until_ms() const {
+  if (own_ != nullptr && checkpoint_.abort_is_ours()) return INT64_MIN;
+  if (checkpoint_.java()) return checkpoint_.java()->physic_msg_timestamp;
+  return checkpoint_.abort_exists() ? INT64_MIN : INT64_MAX;
+}
+
+// Forgets a record behind pos_ that is newer than what was vouched for; and one that is older than what lies
+// before pos_: RocketMQ cuts a torn tail without zeros, and writes over what it has cut.
+Task<Result<void>> Recovery::drop_unproven(LogWalker& w) {
+  CO_TRY_VAR(head, co_await w.view(valid_behind_, proto::record_bytes_min));
+  const int64_t store_ms = proto::record_store_timestamp(head);
+  if (store_ms < passed_store_ms_ || store_ms > vouched_until_ms()) valid_behind_ = 0;
+  co_return Result<void>();
+}
+
 // Sets nonzero_end_ and valid_behind_ by what lies behind pos_.
 Task<Result<void>> Recovery::look_for_damage(LogWalker& w, bool below_durable, bool provable) {
   nonzero_end_ = pos_;
@@ -408,8 +427,12 @@ Task<Result<void>> Recovery::look_for_damage(LogWalker& w, bool below_durable, b
   } else if (provable) {
     CO_TRY_VAR(proof, co_await proof_from(w));
     from = proof;
+  } else if (vouched_until_ms() != INT64_MIN) {
+    from = pos_ + 1;
   }
-  co_return co_await look_behind(w, from);
+  CO_TRY(co_await look_behind(w, from));
+  if (valid_behind_ == 0 || below_durable || provable) co_return Result<void>();
+  co_return co_await drop_unproven(w);
 }
 
 Task<Result<bool>> Recovery::finish_tail(LogWalker& w) {

@@ -11,7 +11,9 @@
 //   the damage aside and the walk goes on behind it.
 // A torn tail and damage are told apart by how far valid data reaches behind the spot: the log writes at
 // most log_write_bytes_max at a time and never starts a write before the last one is safe, so a valid record
-// further away proves that the spot was safe once. The durable end in the checkpoint proves it as well.
+// further away proves that the spot was safe once. The durable end in the checkpoint proves it as well. Of
+// what a RocketMQ broker wrote, or of a log whose checkpoint is lost, RocketMQ's `checkpoint` proves it: a
+// record behind the spot that is not newer than what it says was safe, and so was all before it.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +64,8 @@ class Recovery {
   // False: damage at pos_ was quarantined, and the walk goes on from there.
   Task<Result<bool>> finish_tail(LogWalker& w);
   Task<Result<void>> look_for_damage(LogWalker& w, bool below_durable, bool provable);
+  int64_t vouched_until_ms() const;
+  Task<Result<void>> drop_unproven(LogWalker& w);
   Task<Result<void>> look_behind(LogWalker& w, uint64_t proof_from);
   Task<Result<void>> search_record(LogWalker& w, uint64_t from, uint64_t to);
   Task<Result<bool>> record_valid(LogWalker& w, uint64_t at);
@@ -102,6 +106,7 @@ class Recovery {
   int64_t guard_store_ms_ = 0;
   Scope ahead_;  // reads of the walker
   int64_t last_store_ms_ = 0;
+  int64_t passed_store_ms_ = INT64_MIN;  // of the record before pos_, where that is known
 };
 
 }  // namespace rmq::store

@@ -53,6 +53,7 @@ class StoreCheck final : public LogVisitor {
   LogDir log_;
   std::vector<Hole> holes_;  // judged when the end is known
   uint64_t last_record_at_ = 0;
+  int64_t last_record_ms_ = INT64_MIN;
   bool topics_known_ = false;
   std::string topics_;  // topics.json as it was judged, until its log was read
   bool topics_from_backup_ = false;
@@ -200,6 +201,7 @@ Result<void> StoreCheck::check_configs() {
 Result<void> StoreCheck::on_record(const proto::RecordView& r) {
   report_.records++;
   last_record_at_ = static_cast<uint64_t>(r.physical_offset);
+  last_record_ms_ = r.store_timestamp_ms;
   report_.record_bytes += r.size;
   if (report_.records == 1) report_.first_store_ms = r.store_timestamp_ms;
   report_.last_store_ms = std::max(report_.last_store_ms, r.store_timestamp_ms);
@@ -216,11 +218,13 @@ bool StoreCheck::on_progress(uint64_t physical) {
 
 // As the recovery decides it: the rules are in docs/formats.md, 1.4.
 bool StoreCheck::is_damage(const Hole& h) const {
-  if (report_.stopped || log_.find(h.begin) == nullptr) return true;
+  if (log_.find(h.begin) == nullptr) return true;
   if (own_fits() && h.begin < static_cast<uint64_t>(report_.own->log_durable)) return true;
-  if (report_.running == Writer::rocketmq)
-    return report_.java && h.next_store_timestamp_ms <= report_.java->physic_msg_timestamp;
-  if (!report_.own || !report_.own->sync_flush) return false;
+  const bool older = h.next_store_timestamp_ms < h.previous_store_timestamp_ms;  // what RocketMQ has cut
+  if (report_.stopped) return !older;
+  if (report_.running == Writer::rocketmq || !own_fits())
+    return report_.java && !older && h.next_store_timestamp_ms <= report_.java->physic_msg_timestamp;
+  if (!report_.own->sync_flush) return false;
   uint64_t file_end = log_.find(h.begin)->base + log_.file_bytes;
   uint64_t spot_end = h.begin + std::max<uint64_t>(h.spot_bytes, 1);
   uint64_t proof = (spot_end + block_bytes - 1) / block_bytes * block_bytes + write_bytes_max;
@@ -231,6 +235,7 @@ void StoreCheck::on_hole(const Hole& h) {
   queues_.on_hole(h.begin, h.end);
   index_.on_hole(h.begin, h.end);
   holes_.push_back(h);
+  holes_.back().previous_store_timestamp_ms = last_record_ms_;
 }
 
 void StoreCheck::judge_hole(const Hole& h) {

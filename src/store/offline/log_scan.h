@@ -77,6 +77,7 @@ struct Hole {
   int64_t next_store_timestamp_ms = 0;  // of the record at `end`
   // A record of this size would have been there: only its bytes are wrong. 0: not known.
   uint64_t spot_bytes = 0;
+  int64_t previous_store_timestamp_ms = INT64_MIN;  // of the record before `begin`, when there is one
 };
 
 class LogVisitor {

@@ -159,6 +159,36 @@ TEST(OfflineState, FarBehindATornSpotItIsDamage) {
   EXPECT_EQ(r.findings.count(Severity::damage, Kind::log_record), 1u) << text_of(r);
 }
 
+// As a start judges it: RocketMQ's checkpoint vouches for what a killed RocketMQ wrote, but not for records
+// that are older than the one before the spot.
+TEST(OfflineState, WhatRocketMqVouchedForIsDamage) {
+  Machine m;
+  m.run(
+      [](Ctx& c) -> Task<void> {
+        for (int i = 0; i < 10; i++) {
+          co_await c.put("T", 0, "body" + std::to_string(i));
+          co_await sleep_for(10 * ns_per_ms);
+        }
+        co_await sleep_for(6 * ns_per_s);
+      },
+      End::kill);
+  constexpr uint64_t record = 91 + 1 + 5;
+  constexpr size_t store_time_at = 56;
+  for (const char* lost : {"rmqd.checkpoint", "abort"}) {
+    OfflineDir d(m);
+    d.remove("rmqd.checkpoint");
+    if (std::string(lost) == "abort") d.replace("abort", "1234");
+    const std::string newest = d.read(log0).substr(9 * record + store_time_at, 8);
+    d.write(log0, 4 * record + 88, "torn");
+    auto r = checked(d);
+    EXPECT_EQ(r.findings.count(Severity::damage, Kind::log_record), 1u) << text_of(r);
+    d.write(log0, 3 * record + store_time_at, newest);
+    auto cut = checked(d);
+    EXPECT_EQ(cut.findings.count(Severity::damage, Kind::log_record), 0u) << text_of(cut);
+    EXPECT_EQ(cut.findings.count(Severity::note, Kind::log_tail), 1u) << text_of(cut);
+  }
+}
+
 TEST(OfflineState, WhatWasSetAsideIsNoDamage) {
   Machine m;
   m.options.commit_log_file_bytes = 8u << 20;

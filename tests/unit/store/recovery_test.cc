@@ -454,6 +454,71 @@ TEST(Recovery, DamageInTheMiddleIsQuarantined) {
   EXPECT_EQ(m.quarantined, range) << "once is enough";
 }
 
+// A log of which rmqd.checkpoint tells nothing: RocketMQ was killed, or that file is lost. What RocketMQ's
+// `checkpoint` says to be safe is no torn tail, and nothing behind it is cut.
+constexpr size_t store_time_at = 56;
+Task<void> hundred_big_and_a_checkpoint(Ctx& c) {
+  co_await hundred_big(c);
+  co_await sleep_for(6 * ns_per_s);
+  EXPECT_GT(c.store->stats().checkpoints, 0u);
+}
+Machine killed_rocketmq() {
+  Machine m;
+  m.options.commit_log_file_bytes = 8u << 20;
+  m.run(hundred_big_and_a_checkpoint, End::kill);
+  m.remove_files("rmqd.checkpoint");
+  m.damage("abort", 0, "1234");
+  return m;
+}
+void expect_refused_and_set_aside(Machine& m) {
+  for (int i : {10, 11, 12}) m.damage(first_log, static_cast<uint64_t>(i * big_record) + 5000, "flip");
+  const std::string before = m.file(first_log);
+  m.damaged_at = -1;
+  EXPECT_EQ(m.try_open(), Errc::corrupt);
+  EXPECT_EQ(m.damaged_at, 10 * big_record);
+  EXPECT_EQ(m.next_valid, 13 * big_record);
+  EXPECT_EQ(m.file(first_log), before);
+  m.options.damaged_log = DamagedLog::QUARANTINE;
+  m.run(all_but_ten_to_twelve);
+  m.run(one_more);
+  EXPECT_EQ(m.quarantined.size(), 1u);
+}
+
+TEST(Recovery, DamageInAStoreOfAKilledRocketMqIsRefused) {
+  Machine m = killed_rocketmq();
+  expect_refused_and_set_aside(m);
+}
+
+TEST(Recovery, DamageIsRefusedWhenOurCheckpointIsLost) {
+  Machine killed;
+  killed.options.commit_log_file_bytes = 8u << 20;
+  killed.run(hundred_big_and_a_checkpoint, End::kill);
+  killed.remove_files("rmqd.checkpoint");
+  expect_refused_and_set_aside(killed);
+  Machine stopped;
+  stopped.options.commit_log_file_bytes = 8u << 20;
+  stopped.run(hundred_big);
+  for (const char* lost : {"rmqd.checkpoint", "checkpoint", "consumequeue/"}) stopped.remove_files(lost);
+  expect_refused_and_set_aside(stopped);
+}
+
+TEST(Recovery, WhatRocketMqDidNotVouchForIsATornTail) {
+  const auto at = [](int i) { return static_cast<uint64_t>(i * big_record); };
+  for (const bool older : {false, true}) {
+    Machine m = killed_rocketmq();
+    // The record before the spot is as new as the newest one, so those behind are what RocketMQ has cut once;
+    // or nothing is vouched for but the first twenty.
+    const std::string log = m.file(first_log);
+    if (older)
+      m.damage(first_log, at(49) + store_time_at, log.substr(at(99) + store_time_at, 8));
+    else
+      m.damage("checkpoint", 0, log.substr(at(20) + store_time_at, 8));
+    m.damage(first_log, at(50) + 5000, "flip");
+    EXPECT_EQ(m.try_open(), std::nullopt) << older;
+    EXPECT_EQ(m.recovery.torn_at, 50 * big_record) << older;
+  }
+}
+
 // The damage reaches over the end of a file; and below the durable end with nothing valid behind.
 TEST(Recovery, DamageAtTheEndOfAFileIsQuarantined) {
   Machine m;
