@@ -48,6 +48,18 @@ std::string toml_text(std::string_view s) {
   return out + '"';
 }
 
+// RocketMQ reads its file as ISO-8859-1, whatever it was written in: a directory that it has made by a name
+// of UTF-8 is found by what became of that name.
+std::string from_latin1(std::string_view s) {
+  std::string out;
+  for (char c : s) {
+    auto u = static_cast<unsigned char>(c);
+    if (u >= 0x80) out += static_cast<char>(0xc0 | (u >> 6));
+    out += u < 0x80 ? c : static_cast<char>(0x80 | (u & 0x3f));
+  }
+  return out;
+}
+
 // For a comment: no line breaks.
 std::string on_one_line(std::string_view s) {
   std::string out(s);
@@ -130,7 +142,7 @@ class Import {
 ImportedConfig import_broker_config(std::string_view properties, std::string_view from) {
   // Of a key that comes twice the last one counts.
   std::map<std::string, std::string> settings;
-  for (auto& [key, value] : parse_properties(properties)) settings[key] = value;
+  for (auto& [key, value] : parse_properties(from_latin1(properties))) settings[key] = value;
   Import import;
   for (const auto& [key, value] : settings) import.take(key, value);
   import.note_defaults();

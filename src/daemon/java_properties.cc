@@ -14,7 +14,13 @@ bool is_line_end(char c) {
   return c == '\n' || c == '\r';
 }
 
-// One logical line: continued lines joined, leading blanks of each dropped, escapes still there.
+// To the end of a comment, which no backslash continues.
+void skip_comment(std::string_view& text) {
+  text.remove_prefix(std::min(text.size(), text.find_first_of("\r\n")));
+}
+
+// One logical line: continued lines joined, leading blanks of each dropped, escapes still there. A comment is
+// an empty one.
 std::string take_line(std::string_view& text) {
   std::string line;
   bool at_start = true;
@@ -22,6 +28,10 @@ std::string take_line(std::string_view& text) {
     char c = text.front();
     text.remove_prefix(1);
     if (at_start && is_blank(c)) continue;
+    if (line.empty() && (c == '#' || c == '!')) {
+      skip_comment(text);
+      continue;
+    }
     at_start = false;
     if (is_line_end(c)) {
       if (c == '\r' && text.starts_with('\n')) text.remove_prefix(1);
@@ -33,8 +43,9 @@ std::string take_line(std::string_view& text) {
       at_start = true;
       continue;
     }
+    if (c == '\\' && text.empty()) break;  // continued by nothing
     line += c;
-    if (c == '\\' && !text.empty()) {
+    if (c == '\\') {
       line += text.front();
       text.remove_prefix(1);
     }
@@ -108,7 +119,7 @@ Properties parse_properties(std::string_view text) {
   Properties out;
   while (!text.empty()) {
     const std::string line = take_line(text);
-    if (line.empty() || line[0] == '#' || line[0] == '!') continue;
+    if (line.empty()) continue;
     size_t key_end = 0;
     while (key_end < line.size() && line[key_end] != '=' && line[key_end] != ':' && !is_blank(line[key_end]))
       key_end += line[key_end] == '\\' ? 2 : 1;

@@ -148,7 +148,16 @@ TEST(JavaProperties, AsJavaReadsThem) {
                       {"half", "\uFFFD!"}, {"u", "u12"}};
   EXPECT_EQ(p, expected);
   EXPECT_TRUE(parse_properties("").empty());
-  EXPECT_EQ(parse_properties("a=\\"), (Properties{{"a", "\\"}}));
+  EXPECT_EQ(parse_properties("a=\\"), (Properties{{"a", ""}}));
+}
+
+// A comment ends with its line, also one that ends with a backslash: C:\store\.
+TEST(JavaProperties, NothingContinuesAComment) {
+  const Properties one{{"k", "v"}};
+  for (const char* text :
+       {"# c \\\nk=v", "! x\\\r\nk=v", "  # y \\\nk=v", "\\\n# x\nk=v", "#x\\\\\nk=v", "#\nk=v"})
+    EXPECT_EQ(parse_properties(text), one) << text;
+  EXPECT_EQ(parse_properties("a=b\\\n  # none\nc=d"), (Properties{{"a", "b# none"}, {"c", "d"}}));
 }
 
 }  // namespace

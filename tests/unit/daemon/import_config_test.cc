@@ -43,6 +43,14 @@ TEST(ImportConfig, WhatWeHaveIsTakenOver) {
   EXPECT_NE(r.toml.find("# brokerRole = ASYNC_MASTER\n"), std::string::npos) << r.toml;
 }
 
+// As Java reads the file: a byte, a character.
+TEST(ImportConfig, TheFileIsLatin1) {
+  auto r = import_broker_config("brokerName=caf\xe9\nstorePathRootDir=/d\xc3\xa9\n", "broker.conf");
+  BrokerConfig c = read_back(r.toml);
+  EXPECT_EQ(c.brokerName, "caf\u00e9");
+  EXPECT_EQ(c.storePathRootDir, "/d\u00c3\u00a9");
+}
+
 TEST(ImportConfig, TheRestIsNamedWithItsReason) {
   auto r = import_broker_config("sendMessageThreadPoolNums=16\nwarmMapedFileEnable=true\nmyOwnKey=1\n", "b");
   EXPECT_EQ(r.taken, 0u);
