@@ -143,7 +143,10 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   CO_TRY(co_await begin_batch_topics());
   CO_TRY(co_await checkpoint_files_.lock());
   CO_TRY(co_await checkpoint_files_.load());
-  CO_TRY(co_await log_.segments().load());
+  auto loaded = co_await log_.segments().load();
+  if (const auto& lost = log_.segments().lost(); lost && progress != nullptr)
+    progress->on_damage(static_cast<int64_t>(lost->begin), static_cast<int64_t>(lost->end));
+  CO_TRY(loaded);
   CO_TRY(co_await queue_ends_.load());
   CO_TRY(co_await compaction_.look());
   Recovery recovery(disk_, options_, stats_, log_, table_, queue_files_, queue_ends_, checkpoint_files_,

@@ -35,6 +35,11 @@ Task<Result<void>> SegmentSet::make_whole(File& f) {
   co_return r;
 }
 
+Error SegmentSet::lost(uint64_t begin, uint64_t end, const char* why) {
+  lost_ = Lost{begin, end};
+  return Error{Errc::corrupt, 0, why};
+}
+
 Task<Result<void>> SegmentSet::load() {
   auto made = co_await disk_.make_dirs(dir_);
   if (!made) co_return made;
@@ -50,9 +55,16 @@ Task<Result<void>> SegmentSet::load() {
       CO_TRY(co_await disk_.remove(path_of(base)));
       break;
     }
-    if (logs[i].bytes > file_bytes_ || (!last && logs[i].bytes < file_bytes_) || base % file_bytes_ != 0)
+    const bool cut_short = !last && logs[i].bytes < file_bytes_;
+    uint64_t next_base = 0;
+    if (!last) parse_file_name_20(logs[i + 1].name, next_base);
+    // All names are as they must be: it is not that the configured size is another one.
+    if (cut_short && base % file_bytes_ == 0 && next_base == base + file_bytes_)
+      co_return std::unexpected(lost(base + logs[i].bytes, next_base, "a commitlog file is cut short"));
+    if (logs[i].bytes > file_bytes_ || cut_short || base % file_bytes_ != 0)
       co_return fail(Errc::unsupported, "the size of a commitlog file is not mappedFileSizeCommitLog");
-    if (!files_.empty() && base != end_base()) co_return fail(Errc::corrupt, "a commitlog file is missing");
+    if (!files_.empty() && base != end_base())
+      co_return std::unexpected(lost(end_base(), base, "a commitlog file is missing"));
     auto s = std::make_shared<Segment>();
     s->base = base;
     CO_TRY_VAR(file, co_await open_file(base, false));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "store/format.h"
@@ -27,8 +28,13 @@ class SegmentSet {
 
   // Opens what is there. A last file that is empty is removed, one that is too short is made whole. Files and
   // their names are on stable storage when it resolves.
-  // Errc::corrupt: one between is missing. Errc::unsupported: sizes are not `file_bytes`.
+  // Errc::corrupt: one between is missing or cut short, and lost() says what of the log is gone.
+  // Errc::unsupported: sizes are not `file_bytes`.
   Task<Result<void>> load();
+  struct Lost {
+    uint64_t begin = 0, end = 0;  // physical offsets
+  };
+  const std::optional<Lost>& lost() const { return lost_; }
   // The next file: full size, synced, in a synced directory, then in the set. On failure nothing is left.
   Task<Result<void>> create(uint64_t base);
   // Everything from `end` on becomes zero, later files go away; on stable storage when it resolves.
@@ -55,6 +61,7 @@ class SegmentSet {
   std::string path_of(uint64_t base) const;
   Task<Result<std::unique_ptr<File>>> open_file(uint64_t base, bool create);
   Task<Result<void>> make_whole(File& f);
+  Error lost(uint64_t begin, uint64_t end, const char* why);
   Task<Result<void>> create_whole(uint64_t base);
 
   Disk& disk_;
@@ -63,7 +70,8 @@ class SegmentSet {
   StoreStats& stats_;
   std::deque<std::shared_ptr<Segment>> files_;
   std::shared_ptr<Segment> doomed_;  // out of the set, not yet off the disk
-  bool names_unsure_ = false;        // a sync of the directory failed after an unlink
+  std::optional<Lost> lost_;
+  bool names_unsure_ = false;  // a sync of the directory failed after an unlink
 };
 
 }  // namespace rmq::store

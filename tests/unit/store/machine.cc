@@ -93,6 +93,23 @@ void Machine::damage(const std::string& path, uint64_t at, std::string_view byte
 }
 
 namespace {
+Task<void> cut_path(SimDisk& disk, std::string path, uint64_t bytes) {
+  auto file = co_await disk.open(path, {.write = true});
+  CO_ASSERT(file.has_value());
+  auto r = co_await (*file)->truncate(bytes);
+  EXPECT_TRUE(r);
+  co_await (*file)->close();
+}
+}  // namespace
+
+void Machine::cut(const std::string& path, uint64_t bytes) {
+  SimLoop loop(seed);
+  SimDisk disk(loop, {}, image);
+  loop.run(cut_path(disk, "/store/" + path, bytes));
+  image = disk.visible_image();
+}
+
+namespace {
 struct Removal {
   std::vector<std::string> paths;
 };

@@ -64,6 +64,7 @@ class Machine : public RecoveryProgress {
   std::string file(const std::string& path) const;  // below the root; "" when missing
   bool exists(const std::string& path) const;
   void damage(const std::string& path, uint64_t at, std::string_view bytes);
+  void cut(const std::string& path, uint64_t bytes);                 // leaves so many
   void remove_files(const std::string& prefix);                      // below the root
   void rename_file(const std::string& from, const std::string& to);  // into a directory that is made
 

@@ -578,6 +578,14 @@ TEST(Recovery, AMissingLogFileIsRefused) {
   DiskImage whole = m.copy();
   m.remove_files("commitlog/00000000000001048576");
   EXPECT_EQ(m.try_open(), Errc::corrupt);
+  EXPECT_EQ(m.damaged_at, 1 << 20);
+  EXPECT_EQ(m.next_valid, 2 << 20);
+  m.image = whole;
+  whole = m.copy();
+  m.cut("commitlog/00000000000001048576", 4096);
+  EXPECT_EQ(m.try_open(), Errc::corrupt) << "all names fit the configured size";
+  EXPECT_EQ(m.damaged_at, (1 << 20) + 4096);
+  EXPECT_EQ(m.next_valid, 2 << 20);
   m.image = whole;
   whole = m.copy();
   m.remove_files("commitlog/");
