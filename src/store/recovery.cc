@@ -162,6 +162,7 @@ Task<Result<void>> Recovery::mend_order(ConsumeQueue& q, int64_t offset) {
 // Gives the record its unit, or sees that it has or needs none. False: its queue expects another offset, or
 // it is in light queues too.
 bool Recovery::dispatch_plain(const proto::RecordView& v) {
+  if (only_looking_) return true;
   if (!proto::sys_flag::is_visible(v.sys_flag)) return true;
   return light_places_of(v).empty() && dispatch_to_queue(v);
 }
@@ -234,12 +235,35 @@ void Recovery::apply_ends() {
   }
 }
 
+// RocketMQ's own queues go when ours are made. Where a start is refused it must still find them: it never
+// makes those of old messages again. So damage is looked for first.
+Task<Result<void>> Recovery::look_before_rebuild() {
+  if (damaged_log_ != DamagedLog::REFUSE || own_ != nullptr || checkpoint_.abort_is_ours())
+    co_return Result<void>();
+  CO_TRY_VAR(queues, co_await files_.any());
+  if (!queues) co_return Result<void>();
+  LogWalker w(log_.segments(), stats_, log_.memory_counter(), &ahead_);
+  from_ = pos_ = log_.segments().first_base();
+  passed_store_ms_ = INT64_MIN;
+  const int64_t last_store_ms = last_store_ms_;
+  only_looking_ = true;
+  auto r = co_await walk(w);
+  only_looking_ = false;
+  last_store_ms_ = last_store_ms;
+  if (r) r = co_await look_for_damage(w, false, false);
+  if (r && valid_behind_ != 0) r = std::unexpected(damaged(valid_behind_));
+  co_return r;
+}
+
 Task<Result<void>> Recovery::rebuild_all() {
+  CO_TRY(co_await look_before_rebuild());
   rebuilding_ = true;
   rebuild_wanted_ = false;
   stats_.recovery.queues_rebuilt = true;
   from_ = pos_ = log_.segments().first_base();
   passed_store_ms_ = INT64_MIN;
+  guard_ = {};
+  guarded_ = 0;
   stats_.recovery.records = 0;
   const auto log_min = static_cast<int64_t>(from_);
   CO_TRY(co_await ends_.learn(log_min));  // before the files go that know it

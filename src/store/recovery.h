@@ -45,6 +45,7 @@ class Recovery {
   Task<Result<void>> load_own();
   Task<Result<void>> load_java();
   Task<Result<void>> rebuild_all();
+  Task<Result<void>> look_before_rebuild();
   void apply_ends();
   Task<Result<void>> walk(LogWalker& w);
   // One position: moves pos_ on, or says that no record is there.
@@ -94,6 +95,7 @@ class Recovery {
   bool clean_ = false;                  // ... and was written by an orderly stop
   bool rebuilding_ = false;             // all queues anew: whatever the records say is right
   bool rebuild_wanted_ = false;
+  bool only_looking_ = false;  // records are walked over, and get no units
   bool cut_ = false;
   bool quarantined_ = false;  // queues may have gaps
   uint64_t from_ = 0;         // Q

@@ -26,7 +26,7 @@ enum class FlushDiskType : uint8_t {
 
 // What recovery does with bytes in the log that were a record once and are none any more.
 enum class DamagedLog : uint8_t {
-  REFUSE,      // the store does not open, nothing is changed
+  REFUSE,      // the store does not open, the log stays as it is
   QUARANTINE,  // they are set aside, the rest is served
 };
 
