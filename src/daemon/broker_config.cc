@@ -11,6 +11,8 @@
 #include "daemon/rocketmq_keys.h"
 #include "daemon/service_manager.h"
 #include "proto/codes.h"
+#include "store/compaction_format.h"
+#include "store/format.h"
 #include "store/index_format.h"
 #include "uring/io.h"
 
@@ -84,7 +86,30 @@ void check_metrics(const BrokerConfig& c, ConfigErrors& errors) {
         "'metricsPromExporterPort' must not be a port of the broker, listenPort or listenPort - 2");
 }
 
+// Directories of the store are not the CommitLog's: what else lies in that of the ConsumeQueues, say, is
+// removed when they are made again.
+void check_paths(const BrokerConfig& c, ConfigErrors& errors) {
+  namespace fs = std::filesystem;
+  static constexpr std::string_view others[] = {
+      "consumequeue", store::batch_queue_dir, store::own_batch_queue_dir, "index", "config",
+      "quarantine",   "timerwheel",           store::compaction_dir};
+  if (c.storePathCommitLog.empty()) return;
+  const auto real = [](const std::string& path) {
+    std::error_code failed;
+    fs::path p = fs::weakly_canonical(fs::absolute(path), failed);
+    return (failed ? fs::path(path) : p).lexically_normal();
+  };
+  const fs::path log = real(c.storePathCommitLog);
+  for (std::string_view name : others) {
+    const fs::path below = log.lexically_relative(real(c.storePathRootDir + "/" + std::string(name)));
+    if (below.empty() || *below.begin() == "..") continue;
+    errors.push_back("'storePathCommitLog' must not be in the directory that the store has for its " +
+                     std::string(name));
+  }
+}
+
 void check_values(const BrokerConfig& c, ConfigErrors& errors) {
+  check_paths(c, errors);
   check_name("brokerName", c.brokerName, errors);
   check_name("brokerClusterName", c.brokerClusterName, errors);
   check_addresses(c, errors);

@@ -32,11 +32,12 @@ const ConfigKey<B> broker_keys[] = {
      "Empty: kvConfig.json beside the store."},
     {"storePathRootDir", &B::storePathRootDir, "Directory of the store."},
     {"storePathCommitLog", &B::storePathCommitLog,
-     "Directory of the CommitLog. Empty: commitlog in storePathRootDir."},
+     "Directory of the CommitLog, none that the store has for other files. Empty: commitlog in "
+     "storePathRootDir."},
     {"mappedFileSizeCommitLog", &B::mappedFileSizeCommitLog,
-     "Size of a CommitLog file in bytes, a multiple of 4096. "
+     "Size of a CommitLog file in bytes, a multiple of 4096, less than 2 GiB, as RocketMQ has it. "
      "It must not change for an existing store.",
-     65'536, int64_t{1} << 40},
+     65'536, 2'147'479'552},
     {"mappedFileSizeConsumeQueue", &B::mappedFileSizeConsumeQueue,
      "Size of a ConsumeQueue file in bytes, "
      "a multiple of 20. It must not change for an existing store.",
@@ -60,7 +61,7 @@ const ConfigKey<B> broker_keys[] = {
      "the "
      "properties; and store check looks at it. Consumers see the property, as with RocketMQ."},
     {"damagedLog", &B::damagedLog,
-     "What a start does with damage in the middle of the CommitLog. REFUSE: nothing is changed, rmqd does "
+     "What a start does with damage in the middle of the CommitLog. REFUSE: it is left as it is, rmqd does "
      "not "
      "start. QUARANTINE: the damaged bytes are copied to the directory quarantine in the store, their "
      "messages "

@@ -666,5 +666,31 @@ TEST(BrokerConfig, LevelsAndCombinations) {
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.maxMessageSize = 1 << 20; }), 1u);
 }
 
+// RocketMQ maps the file by an int.
+TEST(BrokerConfig, NoCommitLogFileIsTooLargeForRocketMq) {
+  rmq::BrokerConfig c;
+  const auto table = rmq::broker_config_table();
+  EXPECT_EQ(rmq::config_set(table, c, "mappedFileSizeCommitLog", "2147479552"), "");
+  EXPECT_NE(rmq::config_set(table, c, "mappedFileSizeCommitLog", "2147483648"), "");
+}
+
+// A start that makes the ConsumeQueues again would take the log away with them.
+TEST(BrokerConfig, TheCommitLogHasADirectoryOfItsOwn) {
+  auto errors_with = [](const char* commit_log) {
+    rmq::BrokerConfig c = test_config();
+    c.storePathRootDir = "/data/store";
+    c.storePathCommitLog = commit_log;
+    rmq::ConfigErrors errors;
+    complete_broker_config(c, false, true, errors);
+    return errors.size();
+  };
+  for (const char* good :
+       {"", "/data/store/commitlog", "/log", "/data/store/consumequeue2", "/data/consumequeue"})
+    EXPECT_EQ(errors_with(good), 0u) << good;
+  for (const char* bad : {"/data/store/consumequeue", "/data/store//consumequeue/",
+                          "/data/x/../store/index/log", "/data/store/rmqd.batchqueue", "/data/store/config"})
+    EXPECT_EQ(errors_with(bad), 1u) << bad;
+}
+
 }  // namespace
 }  // namespace rmq::broker
