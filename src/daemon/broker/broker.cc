@@ -158,7 +158,7 @@ void Broker::look_for_cut_queues() {
       const int64_t max = store.max_offset(topic, queue_id);
       const bool popped = pop.queue_ends(group, topic, queue_id, max);
       if (!popped && offset <= max) continue;
-      if (!popped) offsets.commit(group, topic, queue_id, max);
+      if (!popped) offsets.cut(group, topic, queue_id, max);
       if (cut++ == 0) example = fmt::format("{}, queue {}: {} of {}", key, queue_id, offset, max);
     }
   }

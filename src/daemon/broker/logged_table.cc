@@ -87,6 +87,10 @@ Task<void> LoggedTable::fold() {
   folding_ = true;
   std::string line = line_of_file(text);
   uint64_t named = log_.add(line);
+  for (std::string& change : beside_file()) {
+    named = log_.add(change);
+    since_.push_back(std::move(change));
+  }
   co_await before_write(line);
   // When the log has failed, the file alone must do, and a log that is begun anew ends the failure.
   [[maybe_unused]] bool in_log = co_await log_.written(named);
@@ -141,7 +145,7 @@ char LoggedTable::take_front(std::string_view& change, proto::DataVersion& v) {
 
 Task<void> LoggedTable::close() {
   if (loaded_) co_await fold();
-  co_await log_.close(loaded_ && !dirty_);
+  co_await log_.close(loaded_ && !dirty_ && beside_file().empty());
 }
 
 }  // namespace rmq::broker

@@ -1,6 +1,7 @@
 // A PersistedTable of which each change is kept from the moment that it was answered: changes go to a log
 // beside the file, "<file>.log", and every now and then a fold writes the file, as RocketMQ knows it, and
-// begins the log anew. After an orderly stop there is no log, and everything is in the file.
+// begins the log anew. After an orderly stop everything is in the file, and there is no log; unless there is
+// something that the file, as RocketMQ knows it, has no place for (beside_file()).
 //
 // Each time before the file is written its checksum goes into the log: "J <crc32> <bytes>". So at load the
 // changes that count are those behind the line of the file that is there, and a log that knows nothing of
@@ -39,7 +40,8 @@ class LoggedTable : public PersistedTable {
   Task<void> save_again() = delete;  // fold() does it
   // Writes the file when there were changes since the last time. One at a time, the owner's.
   Task<void> fold();
-  // The last fold, and the log goes. Nobody may change the table any more.
+  // The last fold, and the log goes, or stays with what is beside_file(). Nobody may change the table any
+  // more.
   Task<void> close();
   // Names the text of the file that is there, for who must know whose it is: checksum and length.
   const std::string& file_line() const { return file_line_; }
@@ -61,6 +63,8 @@ class LoggedTable : public PersistedTable {
   static char take_front(std::string_view& change, proto::DataVersion& v);
   // Applies a change of the log. False: it is not one of this table.
   virtual bool apply(std::string_view change) = 0;
+  // What is in force and in no file, as changes for the log: a log that is begun anew begins with them.
+  virtual std::vector<std::string> beside_file() { return {}; }
   // The table has been read, and file_line() is that of its file.
   virtual void after_read() {}
   // A file of that line will take the place of the one that is there.

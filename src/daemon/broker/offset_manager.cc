@@ -33,6 +33,17 @@ bool splits_to(std::string_view key, std::string_view* topic, std::string_view* 
   *group = key.substr(at + 1);
   return true;
 }
+
+// "<number> " for each of them, off the front of the text.
+bool take_numbers(std::string_view& text, std::initializer_list<int64_t*> numbers) {
+  for (int64_t* number : numbers) {
+    const char* end = text.data() + text.size();
+    const auto [behind, wrong] = std::from_chars(text.data(), end, *number);
+    if (wrong != std::errc{} || behind == end || *behind != ' ') return false;
+    text.remove_prefix(static_cast<size_t>(behind - text.data()) + 1);
+  }
+  return true;
+}
 }  // namespace
 
 const OffsetManager::Queues* OffsetManager::find(const Table& t, std::string_view group,
@@ -111,6 +122,7 @@ void OffsetManager::note_pull(std::string_view group, std::string_view topic, in
   if (it == overtaken_.end()) return;
   auto q = it->second.find(queue_id);
   if (q == it->second.end() || q->second.target != offset) return;
+  if (Loop::current().now_ns() < q->second.until_ns) note(fmt::format("E {} {}", queue_id, it->first));
   it->second.erase(q);
   if (it->second.empty()) overtaken_.erase(it);
 }
@@ -154,14 +166,23 @@ void OffsetManager::set_reset(std::string_view group, std::string_view topic, in
   auto& queues = overtaken_.try_emplace(std::string(key_of(group, topic))).first->second;
   auto [o, added] = queues.try_emplace(queue_id, Overtaken{committed, committed});
   if (!added) o->second = {std::min(o->second.low, committed), std::max(o->second.high, committed)};
+  o->second.high = std::max(o->second.high, pulled(group, topic, queue_id));
+  o->second.target = offset;
   make(resets_, group, topic)[queue_id] = offset;
   // Also to the same offset: what is behind it begins anew.
   if (follower_ != nullptr) follower_->offset_set(group, topic, queue_id, offset);
   set(group, topic, queue_id, offset);
+  note(change_of(key_of(group, topic), queue_id, o->second));
+}
+
+void OffsetManager::cut(std::string_view group, std::string_view topic, int32_t queue_id, int64_t end) {
+  const Queues* r = find(resets_, group, topic);
+  if (r != nullptr && r->contains(queue_id)) return set_reset(group, topic, queue_id, end);
+  set(group, topic, queue_id, end);
 }
 
 std::optional<int64_t> OffsetManager::take_reset(std::string_view group, std::string_view topic,
-                                                 int32_t queue_id) {
+                                                 int32_t queue_id, int64_t wanted) {
   if (resets_.empty()) return std::nullopt;
   auto it = resets_.find(key_of(group, topic));
   if (it == resets_.end()) return std::nullopt;
@@ -171,9 +192,9 @@ std::optional<int64_t> OffsetManager::take_reset(std::string_view group, std::st
   auto known = overtaken_.find(key_of(group, topic));
   if (known != overtaken_.end()) {
     if (auto o = known->second.find(queue_id); o != known->second.end()) {
-      o->second.high = std::max(o->second.high, pulled(group, topic, queue_id));
+      o->second.high = std::max({o->second.high, pulled(group, topic, queue_id), wanted});
       o->second.until_ns = Loop::current().now_ns() + overtaken_ns;
-      o->second.target = offset;
+      note(change_of(known->first, queue_id, o->second));
     }
   }
   it->second.erase(q);
@@ -215,6 +236,7 @@ void OffsetManager::remove(std::string_view group, std::string_view topic) {
     if (follower_ != nullptr) follower_->offsets_removed(key);
   }
   for (Table* table : {&offsets_, &resets_, &pulled_}) table->erase(key);
+  overtaken_.erase(key);
   index_.remove(topic, group);
 }
 
@@ -282,24 +304,79 @@ Result<void> OffsetManager::parse(std::string_view text) {
 }
 
 bool OffsetManager::apply(std::string_view change) {
-  if (change.starts_with("D ")) {
-    auto it = offsets_.find(change.substr(2));
-    if (it == offsets_.end()) return true;
-    std::string_view topic, group;
-    if (splits_to(it->first, &topic, &group)) index_.remove(topic, group);
-    offsets_.erase(it);
-    return true;
+  constexpr size_t letter_bytes = 2;
+  if (change.size() < letter_bytes || change[1] != ' ') return false;
+  std::string_view rest = change.substr(letter_bytes);
+  int64_t queue = 0, until_ms = 0;
+  Overtaken o;
+  switch (change.front()) {
+    case 'C':
+      if (!take_numbers(rest, {&queue, &o.target})) return false;
+      make_committed(std::string(rest))[static_cast<int32_t>(queue)] = o.target;
+      return true;
+    case 'D':
+      apply_removal(rest);
+      return true;
+    case 'R':
+      if (!take_numbers(rest, {&queue, &o.target, &o.low, &o.high, &until_ms})) return false;
+      apply_reset(static_cast<int32_t>(queue), o, until_ms, std::string(rest));
+      return true;
+    case 'E':
+      if (!take_numbers(rest, {&queue})) return false;
+      apply_notice(static_cast<int32_t>(queue), rest);
+      return true;
+    default:
+      return false;
   }
-  if (!change.starts_with("C ")) return false;
-  int32_t queue_id = 0;
-  int64_t offset = 0;
-  const char* end = change.data() + change.size();
-  auto queue = std::from_chars(change.data() + 2, end, queue_id);
-  if (queue.ec != std::errc{} || queue.ptr == end || *queue.ptr != ' ') return false;
-  auto number = std::from_chars(queue.ptr + 1, end, offset);
-  if (number.ec != std::errc{} || number.ptr == end || *number.ptr != ' ') return false;
-  make_committed(std::string(number.ptr + 1, end))[queue_id] = offset;
-  return true;
+}
+
+void OffsetManager::apply_removal(std::string_view key) {
+  for (Table* table : {&offsets_, &resets_})
+    if (auto it = table->find(key); it != table->end()) table->erase(it);
+  if (auto it = overtaken_.find(key); it != overtaken_.end()) overtaken_.erase(it);
+  std::string_view topic, group;
+  if (splits_to(key, &topic, &group)) index_.remove(topic, group);
+}
+
+// 0 for `until_ms`: it is pending.
+void OffsetManager::apply_reset(int32_t queue_id, Overtaken o, int64_t until_ms, const std::string& key) {
+  apply_notice(queue_id, key);
+  if (until_ms > 0) {
+    // The wall clock may have been set meanwhile.
+    const int64_t left_ms = until_ms - Loop::current().wall_ms();
+    if (left_ms <= 0) return;
+    o.until_ns = Loop::current().now_ns() + std::min(left_ms * ns_per_ms, overtaken_ns);
+  } else {
+    std::string_view topic, group;
+    if (splits_to(key, &topic, &group)) make(resets_, group, topic)[queue_id] = o.target;
+  }
+  overtaken_[key][queue_id] = o;
+}
+
+void OffsetManager::apply_notice(int32_t queue_id, std::string_view key) {
+  const auto forget = [&](auto& table) {
+    auto it = table.find(key);
+    if (it == table.end()) return;
+    it->second.erase(queue_id);
+    if (it->second.empty()) table.erase(it);
+  };
+  forget(resets_);
+  forget(overtaken_);
+}
+
+std::string OffsetManager::change_of(std::string_view key, int32_t queue_id, const Overtaken& o) {
+  int64_t until_ms = 0;
+  if (o.until_ns != Overtaken::pending)
+    until_ms = Loop::current().wall_ms() + (o.until_ns - Loop::current().now_ns()) / ns_per_ms;
+  return fmt::format("R {} {} {} {} {} {}", queue_id, o.target, o.low, o.high, until_ms, key);
+}
+
+std::vector<std::string> OffsetManager::beside_file() {
+  forget_overtaken(Loop::current().now_ns());
+  std::vector<std::string> changes;
+  for (const auto& [key, queues] : overtaken_)
+    for (const auto& [queue_id, o] : queues) changes.push_back(change_of(key, queue_id, o));
+  return changes;
 }
 
 }  // namespace rmq::broker

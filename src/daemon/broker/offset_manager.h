@@ -1,6 +1,8 @@
 // Consumer offsets: "topic@group" to queue to the next offset to consume, as in consumerOffset.json with its
 // log; resets that an operator asked for and that the next pull must see; and, in memory only, how far each
-// group pulled. Changes of the log: "C <queue> <offset> <key>", and "D <key>" for all queues of a key.
+// group pulled. Changes of the log: "C <queue> <offset> <key>", and "D <key>" for all queues of a key. The
+// file has no place for resets, so those in force are in the log alone (docs/formats.md, 6.1): "R <queue>
+// <target> <low> <high> <until> <key>", and "E <queue> <key>" when the group has taken notice.
 #pragma once
 
 #include <optional>
@@ -57,8 +59,12 @@ class OffsetManager : public LoggedTable {
   const Queues* queues(std::string_view group, std::string_view topic) const;
 
   void set_reset(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
-  // The target of a pending reset, which is then no longer pending but committed.
-  std::optional<int64_t> take_reset(std::string_view group, std::string_view topic, int32_t queue_id);
+  // The queue ends there, before the offset or the reset of the group: it goes on from its end.
+  void cut(std::string_view group, std::string_view topic, int32_t queue_id, int64_t end);
+  // The target of a pending reset, which is then no longer pending but committed. `wanted`: where the group
+  // would have gone on, so it may have all before that in its hands; -1: it did not say.
+  std::optional<int64_t> take_reset(std::string_view group, std::string_view topic, int32_t queue_id,
+                                    int64_t wanted = -1);
 
   // The group pulls from there: when that is the target of its last reset, it has taken notice of it.
   void note_pull(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
@@ -80,6 +86,7 @@ class OffsetManager : public LoggedTable {
   std::string render() const override;
   Result<void> parse(std::string_view text) override;
   bool apply(std::string_view change) override;
+  std::vector<std::string> beside_file() override;
   void after_read() override;
   Task<void> before_write(std::string line) override;
 
@@ -90,12 +97,18 @@ class OffsetManager : public LoggedTable {
   Queues& make_committed(const std::string& key);
   void set(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
   void remove(std::string_view group, std::string_view topic);
-  // Of a reset: offsets that the group may have committed before it was told, and until when they may come.
+  // Of a reset: offsets that the group may have committed before it was told, and until when they may come;
+  // pending until then, its target is in resets_ too.
   struct Overtaken {
+    static constexpr int64_t pending = INT64_MAX;
     int64_t low = 0, high = 0;
-    int64_t until_ns = INT64_MAX;
+    int64_t until_ns = pending;
     int64_t target = -1;
   };
+  static std::string change_of(std::string_view key, int32_t queue_id, const Overtaken& o);
+  void apply_removal(std::string_view key);
+  void apply_reset(int32_t queue_id, Overtaken o, int64_t until_ms, const std::string& key);
+  void apply_notice(int32_t queue_id, std::string_view key);
   bool is_overtaken(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
   void forget_overtaken(int64_t now_ns);
   const bool light_;

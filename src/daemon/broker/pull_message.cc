@@ -169,7 +169,7 @@ void answer_pull(Broker& b, Request& r, const proto::PullMessageRequestHeader& h
 }
 
 bool answer_reset(Broker& b, Request& r, const proto::PullMessageRequestHeader& h) {
-  auto reset = b.offsets.take_reset(h.consumer_group, h.topic, h.queue_id);
+  auto reset = b.offsets.take_reset(h.consumer_group, h.topic, h.queue_id, h.queue_offset);
   if (!reset) return false;
   store::GetMessageResult g;
   g.status = GetMessageStatus::OFFSET_RESET;

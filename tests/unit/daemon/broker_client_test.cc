@@ -403,6 +403,60 @@ TEST(BrokerClient, ResetIsSeenByTheNextPull) {
   simulate({reset});
 }
 
+Task<Answer> commit_to(World& w, std::string offset) {
+  const Ext header{{"consumerGroup", "g"}, {"topic", "O"}, {"queueId", "0"}, {"commitOffset", offset}};
+  auto a = co_await w.call(RequestCode::UPDATE_CONSUMER_OFFSET, header);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  co_return a;
+}
+Task<void> reset_to_1(World& w) {
+  const Ext header{{"topic", "O"},      {"group", "g"},   {"timestamp", "0"},
+                   {"isForce", "true"}, {"queueId", "0"}, {"offset", "1"}};
+  auto a = co_await w.call(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET, header);
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+}
+// A client that has pulled all, and commits what it has while the broker is started again.
+Task<void> reset_before_a_stop(World& w) {
+  for (int i = 0; i < 5; i++) co_await w.send("O", "m");
+  co_await w.peer->call(w.pull_frame("O", 0));
+  co_await reset_to_1(w);
+}
+Task<void> pending_after_it(World& w) {
+  auto a = co_await commit_to(w, "3");
+  EXPECT_EQ(remark(a), "Offset has been previously reset");
+  a = co_await w.peer->call(w.pull_frame("O", 5));
+  EXPECT_EQ(remark(a), "OFFSET_RESET");
+}
+Task<void> told_after_it(World& w) {
+  auto a = co_await commit_to(w, "4");
+  EXPECT_EQ(remark(a), "Offset has been previously reset");
+  EXPECT_EQ(w.broker.offsets.query("g", "O", 0), 1);
+  a = co_await w.peer->call(w.pull_frame("O", 1));
+  EXPECT_EQ(code_of(a), 0) << remark(a);
+  a = co_await commit_to(w, "4");
+  EXPECT_EQ(remark(a), "") << "it has pulled from there";
+}
+TEST(BrokerClient, AResetIsNotUndoneOverARestart) {
+  simulate({reset_before_a_stop, pending_after_it, told_after_it});
+}
+
+// It has pulled before the broker started; the broker knows by the pull that it answers with the reset.
+Task<void> reset_of_who_pulled_before(World& w) {
+  co_await reset_to_1(w);
+  auto a = co_await w.peer->call(w.pull_frame("O", 5));
+  EXPECT_EQ(remark(a), "OFFSET_RESET");
+  a = co_await commit_to(w, "4");
+  EXPECT_EQ(remark(a), "Offset has been previously reset");
+}
+Task<void> pull_and_commit(World& w) {
+  for (int i = 0; i < 5; i++) co_await w.send("O", "m");
+  co_await w.peer->call(w.pull_frame("O", 0));
+  co_await commit_to(w, "2");
+}
+TEST(BrokerClient, AResetIsNotUndoneByWhoPulledBeforeARestart) {
+  simulate({pull_and_commit, reset_of_who_pulled_before});
+}
+
 Task<void> topics(World& w) {
   auto create = [&](std::string_view topic, std::string_view queues, std::string_view perm,
                     std::string_view attributes = {}) {

@@ -249,6 +249,169 @@ TEST(LoggedTable, GrowsBeyondItsZeros) {
   on_one_disk(much);
 }
 
+// ---- resets --------------------------------------------------------------------------------------------
+
+// A group that has pulled up to 80 and committed 50 is reset to 10, is told, and pulls from there.
+enum ResetStage { committed, was_reset, was_told, has_noticed };
+struct ResetLife {
+  int answered = -1, tried = -1;
+};
+
+Task<void> take_stage(OffsetManager& m, int stage) {
+  if (stage == committed) m.commit("g", "T", 3, 50);
+  if (stage == committed) m.note_pulled("g", "T", 3, 80);
+  if (stage == was_reset) m.set_reset("g", "T", 3, 10);
+  if (stage == was_told) EXPECT_EQ(m.take_reset("g", "T", 3), 10);
+  if (stage == has_noticed) m.note_pull("g", "T", 3, 10);
+  co_return;
+}
+
+void check_reset(OffsetManager& m, const ResetLife& known) {
+  const auto found = m.query("g", "T", 3);
+  if (known.answered == committed && known.tried == committed) EXPECT_EQ(found, 50);
+  if (known.answered < was_reset) return;
+  EXPECT_EQ(found, 10);
+  const bool counts = m.commit("g", "T", 3, 79);
+  if (known.tried < has_noticed) EXPECT_FALSE(counts) << "a racing commit has undone an answered reset";
+  if (known.answered == has_noticed) EXPECT_TRUE(counts);
+}
+
+Task<void> reset_and_crash(SimDisk& d, ResetLife& known) {
+  {
+    OffsetManager m(d, path, Durability::on_media);
+    auto loaded = co_await m.load();
+    for (int stage = committed; loaded && stage <= has_noticed; stage++) {
+      known.tried = stage;
+      co_await take_stage(m, stage);
+      auto kept = co_await m.kept(m.last_change());
+      if (!kept || d.crashed()) break;
+      known.answered = stage;
+      co_await m.fold();
+      m.commit("other", "T", 0, stage);  // so that the next fold has something to do
+    }
+    d.crash_now();
+    co_await m.close();
+  }
+}
+Task<void> look_at_reset(SimDisk& d, const ResetLife& known) {
+  OffsetManager m(d, path, Durability::on_media);
+  auto loaded = co_await m.load();
+  EXPECT_TRUE(loaded) << (loaded ? "" : to_string(loaded.error()));
+  if (loaded) check_reset(m, known);
+  co_await m.close();
+}
+
+TEST(LoggedTable, AResetIsInForceAfterACrashAtEveryPoint) {
+  constexpr CrashFate (*fates[])(uint64_t) = {CrashFate::all_lost, CrashFate::all_kept,
+                                              CrashFate::all_garbage, CrashFate::mixed};
+  uint64_t points = 1;
+  for (uint64_t point = 0; point <= points; point++) {
+    for (uint64_t seed = point % 2; seed < 4; seed += 2) {
+      SCOPED_TRACE("point " + std::to_string(point) + " seed " + std::to_string(seed));
+      ResetLife known;
+      DiskImage image = sim::empty_image();
+      {
+        SimLoop loop(seed);
+        SimDisk d(loop, {.crash_at = point}, image);
+        loop.run(reset_and_crash(d, known));
+        if (point == 0) points = d.points();
+        if (point == 0) EXPECT_EQ(known.answered, has_noticed);
+        image = d.crash_image(fates[seed](seed));
+      }
+      SimLoop loop(seed);
+      SimDisk d(loop, {}, image);
+      loop.run(look_at_reset(d, known));
+    }
+  }
+  EXPECT_GT(points, 60u);
+}
+
+// Each run ends in order, with a fold that has nothing else to do or a change beside it.
+Task<void> reset_over_stops(SimDisk& d) {
+  for (int stage = committed; stage <= has_noticed; stage++) {
+    for (int stops = 0; stops < 3; stops++) {
+      OffsetManager m(d, path, Durability::on_media);
+      co_await m.load();
+      if (stops == 0) co_await take_stage(m, stage);
+      if (stops == 2) m.commit("other", "T", 0, stage);
+      EXPECT_EQ(m.query("g", "T", 3), stage == committed ? 50 : 10);
+      if (stage == was_reset || stage == was_told) EXPECT_FALSE(m.commit("g", "T", 3, 50)) << stops;
+      if (stage == was_reset) EXPECT_FALSE(m.commit("g", "T", 3, 10)) << "it is pending";
+      co_await m.close();
+    }
+    bool left = co_await exists(d, std::string(path) + ".log");
+    EXPECT_EQ(left, stage == was_reset || stage == was_told) << "when nothing is in force there is no log";
+    auto file = co_await store::load_file(d, path, nullptr);
+    EXPECT_TRUE(file && file->content.find(stage == committed ? "3:50" : "3:10") != std::string::npos);
+  }
+  OffsetManager m(d, path, Durability::on_media);
+  co_await m.load();
+  EXPECT_TRUE(m.commit("g", "T", 3, 79)) << "it has taken notice";
+  co_await m.close();
+}
+TEST(LoggedTable, AResetIsInForceAfterOrderlyStops) {
+  on_one_disk(reset_over_stops);
+}
+
+// The 15 s go on while nobody runs, and are no more when the wall clock was set back.
+Task<void> reset_in_time(SimDisk& d) {
+  {
+    OffsetManager m(d, path, Durability::on_media);
+    co_await m.load();
+    for (int stage = committed; stage <= was_told; stage++) co_await take_stage(m, stage);
+    co_await m.close();
+  }
+  co_await sleep_for(14 * ns_per_s);
+  {
+    OffsetManager m(d, path, Durability::on_media);
+    co_await m.load();
+    EXPECT_FALSE(m.commit("g", "T", 3, 80));
+    co_await sleep_for(2 * ns_per_s);
+    EXPECT_TRUE(m.commit("g", "T", 3, 80));
+    co_await m.close();
+  }
+  bool left = co_await exists(d, std::string(path) + ".log");
+  EXPECT_FALSE(left) << "what has passed is in force no more";
+}
+TEST(LoggedTable, AResetIsInForceForItsTime) {
+  on_one_disk(reset_in_time);
+}
+
+// The loss of power took what the group was reset to.
+Task<void> reset_behind_the_end(SimDisk& d) {
+  OffsetManager m(d, path, Durability::on_media);
+  co_await m.load();
+  for (int stage = committed; stage <= was_reset; stage++) co_await take_stage(m, stage);
+  m.cut("g", "T", 3, 5);
+  EXPECT_EQ(m.query("g", "T", 3), 5);
+  EXPECT_FALSE(m.commit("g", "T", 3, 10)) << "it is pending";
+  EXPECT_EQ(m.take_reset("g", "T", 3), 5);
+  m.cut("g", "T", 3, 4);
+  EXPECT_EQ(m.query("g", "T", 3), 4);
+  co_await m.close();
+}
+TEST(LoggedTable, AResetBehindTheEndOfItsQueueIsSetToIt) {
+  on_one_disk(reset_behind_the_end);
+}
+
+// A group that is deleted takes its resets along: one of that name begins anew.
+Task<void> reset_and_deleted(SimDisk& d) {
+  OffsetManager m(d, path, Durability::on_media);
+  co_await m.load();
+  for (int stage = committed; stage <= was_reset; stage++) co_await take_stage(m, stage);
+  m.remove_group("g");
+  EXPECT_TRUE(m.commit("g", "T", 3, 50));
+  auto kept = co_await m.kept(m.last_change());
+  EXPECT_TRUE(kept);
+  OffsetManager again(d, path, Durability::on_media);
+  co_await again.load();
+  EXPECT_TRUE(again.commit("g", "T", 3, 51));
+  co_await again.close();
+}
+TEST(LoggedTable, ADeletedGroupHasNoResets) {
+  on_one_disk(reset_and_deleted);
+}
+
 // ---- topics and groups ---------------------------------------------------------------------------------
 
 const BrokerConfig config;
