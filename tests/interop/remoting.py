@@ -77,8 +77,8 @@ def send(client, topic, queue, body, props='', flag=0):
 def batch_request(topic, queue, messages, props=''):
     """Fields and body of SEND_BATCH_MESSAGE. messages: (body, properties); props: of the batch."""
     body = b''
-    for text, props in messages:
-        p = props.encode()
+    for text, own in messages:
+        p = own.encode()
         part = struct.pack('>IIII', 0, zlib.crc32(text), 0, len(text)) + text + struct.pack('>H', len(p)) + p
         body += struct.pack('>I', 4 + len(part)) + part
     # The short names of SEND_BATCH_MESSAGE: group, topic, default topic and queues, queue, flags, born time.
