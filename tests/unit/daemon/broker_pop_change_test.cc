@@ -267,8 +267,8 @@ Task<void> without_the_damaged(World& w) {
   EXPECT_EQ(committed(w, "T", "i"), 6);
 }
 
-// Puts `bytes` at `place` of each record of m2 in the log: of the topic, and of the retry topic.
-void damage_m2(sim::DiskImage& image, size_t place, std::string_view bytes) {
+// Puts `bytes` at `place` of each record of m2 in the log: of the topic, and of the retry topics.
+void damage_m2(sim::DiskImage& image, size_t place, std::string_view bytes, size_t records) {
   const std::string file = "/store/commitlog/00000000000000000000";
   const std::string log = image.read_file(file).value_or("");
   size_t damaged = 0;
@@ -281,10 +281,11 @@ void damage_m2(sim::DiskImage& image, size_t place, std::string_view bytes) {
     }
     at += record->size;
   }
-  EXPECT_EQ(damaged, 2u);
+  EXPECT_EQ(damaged, records);
 }
 
-TEST(BrokerPopChange, ADamagedMessage) {
+// What is damaged between two lives of the broker; m2 is there `records` times.
+void damaged_between(Scenario before, Scenario after, size_t records) {
   using std::literals::operator""sv;
   struct Damage {
     size_t place;
@@ -298,15 +299,56 @@ TEST(BrokerPopChange, ADamagedMessage) {
       sim::SimLoop loop(1);
       sim::SimNetwork network(loop);
       sim::SimDisk disk(loop, {});
-      loop.run(run_worlds(network, disk, test_config(), {six_come_again}));
+      loop.run(run_worlds(network, disk, test_config(), {before}));
       image = disk.visible_image();
     }
-    damage_m2(image, d.place, d.bytes);
+    damage_m2(image, d.place, d.bytes, records);
     sim::SimLoop loop(2);
     sim::SimNetwork network(loop);
     sim::SimDisk disk(loop, {}, image);
-    loop.run(run_worlds(network, disk, test_config(), {without_the_damaged}));
+    loop.run(run_worlds(network, disk, test_config(), {after}));
   }
+}
+TEST(BrokerPopChange, ADamagedMessage) {
+  damaged_between(six_come_again, without_the_damaged, 2);
+}
+
+PopAsk in_order(int64_t invisible_ms) {
+  PopAsk p = with_invisible(invisible_ms);
+  p.order = true;
+  return p;
+}
+
+// The first of those that are popped and not acknowledged is damaged, and one behind it was acknowledged.
+Task<void> six_in_order(World& w) {
+  co_await send_some(w, 6);
+  Popped got = co_await pop(w, in_order(5000));
+  EXPECT_EQ(got.size(), 6u);
+  if (got.size() != 6) co_return;
+  for (size_t i : {0u, 1u, 4u}) co_await ack(w, got[i].handle);
+  EXPECT_EQ(committed(w), 2);
+}
+Task<void> those_behind_the_damaged(World& w) {
+  PopAsk p = in_order(60'000);
+  p.poll_ms = 20'000;
+  auto one = co_await waiting(w, p);
+  EXPECT_EQ(w.broker.pop.polling.waiting(), 1u) << "the queue is blocked still";
+  auto a = co_await one->next(10);
+  EXPECT_TRUE(a) << "who waits gets the rest when the queue is free";
+  if (!a) co_return;
+  Popped got = popped_of(a);
+  EXPECT_EQ(bodies_of(got), "m3,m5") << "without the one that was acknowledged";
+  for (const PoppedMessage& m : got) EXPECT_EQ(m.reconsume_times, 1);
+  EXPECT_EQ(committed(w), 3);
+  for (const PoppedMessage& m : got) co_await ack(w, m.handle);
+  EXPECT_EQ(committed(w), 6);
+  co_await send_some(w, 1, "T", "0", 6);
+  got = co_await pop(w, in_order(1000));
+  EXPECT_EQ(bodies_of(got), "m6");
+  co_await one->close();
+}
+TEST(BrokerPopChange, TheFirstOfABatchInOrderIsDamaged) {
+  damaged_between(six_in_order, those_behind_the_damaged, 1);
 }
 
 // ---- while it reads --------------------------------------------------------------------------------------

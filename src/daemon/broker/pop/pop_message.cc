@@ -265,11 +265,19 @@ void go_on_at(PopTable& table, PopQueue& q, int64_t next) {
   table.order_changed(q);
 }
 
+// There is nothing to pop before `next`. What is behind it and was popped in order keeps what is known of it.
+void go_on_behind(PopTable& table, PopQueue& q, int64_t next) {
+  if (!q.order || next <= q.next) return go_on_at(table, q, next);
+  q.order->drop_before(next);
+  q.next = q.order->next_offset();
+  table.order_changed(q);
+}
+
 void pass_over(Broker& b, PopQueue& q, int64_t next) {
   const std::string queue = std::to_string(q.queue_id), offset = std::to_string(next - 1);
   log(LogLevel::error, ids::delivery_failed, "a damaged message cannot be popped, it is passed over",
       {{"TOPIC", q.topic}, {"GROUP", q.group}, {"QUEUE", queue}, {"OFFSET", offset}});
-  go_on_at(b.pop.table, q, next);
+  go_on_behind(b.pop.table, q, next);
 }
 
 Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
@@ -292,7 +300,7 @@ Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
     const bool elsewhere =
         g.status == GetMessageStatus::OFFSET_TOO_SMALL || g.status == GetMessageStatus::OFFSET_OVERFLOW_BADLY;
     if (elsewhere && attempt == 0) {
-      go_on_at(b.pop.table, *q, g.next_begin_offset);
+      go_on_behind(b.pop.table, *q, g.next_begin_offset);
       continue;
     }
     const bool found = g.status == GetMessageStatus::FOUND;
@@ -309,7 +317,7 @@ Task<void> read_queue(Broker& b, Popped& p, QueuePointer q) {
     } else if (found) {
       take(b, p, *q, start, g);
     } else if (g.next_begin_offset > start && !elsewhere) {
-      go_on_at(b.pop.table, *q, g.next_begin_offset);
+      go_on_behind(b.pop.table, *q, g.next_begin_offset);
       p.moved = true;
     }
     b.offsets.note_pulled(q->group, q->topic, q->queue_id, q->next);

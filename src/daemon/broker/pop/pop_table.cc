@@ -101,6 +101,16 @@ std::vector<OrderInfo::Message> OrderInfo::acknowledged_from(int64_t start) cons
   return out;
 }
 
+void OrderInfo::drop_before(int64_t offset) {
+  const auto first = std::ranges::lower_bound(messages, offset, {}, &Message::offset);
+  const auto dropped = static_cast<size_t>(first - messages.begin());
+  messages.erase(messages.begin(), first);
+  acknowledged = dropped < messages_max ? acknowledged >> dropped : 0;
+  end = std::max(end, offset);
+  for (const Message& m : messages)
+    if (m.offset == end) end++;  // acknowledged, as all from the end on
+}
+
 bool OrderInfo::is_over() const {
   return next_offset() == end && (messages.empty() || messages.back().offset < end);
 }
