@@ -171,6 +171,39 @@ TEST(BrokerPopChange, WhoIsWokenIsGone) {
   simulate({gone_when_it_comes});
 }
 
+// Whoever was woken for a message has no room for it, as the client does not take its answers, and then is
+// gone: the next one gets it at once, nothing is popped for who is gone, and what he held is given back.
+Task<void> no_room_for_it(World& w) {
+  for (int i = 0; i < 10; i++) co_await w.send("Large", std::string(90'000, 'x'));
+  auto a = co_await w.put_topic("T", "1");
+  auto one = co_await waiting(w, long_ask("T"));
+  auto two = co_await waiting(w, long_ask("T"));
+  w.broker.net_memory.set_limit(1u << 20);
+  for (int i = 0; i < 4; i++) {
+    std::string frame = w.pull_frame("Large", i * 2);
+    bool sent = co_await one->send(std::move(frame));
+    EXPECT_TRUE(sent);
+  }
+  co_await sleep_for(50 * ns_per_ms);
+  EXPECT_EQ(w.broker.pop.polling.waiting(), 2u);
+  co_await send_some(w, 1);
+  a = co_await two->next(1);
+  EXPECT_TRUE(a) << "it waits beside a message";
+  if (a) EXPECT_EQ(bodies_of(popped_of(a)), "m0");
+  EXPECT_EQ(w.broker.pop.polling.waiting(), 0u) << "the other one waits for room";
+  co_await one->close();
+  co_await sleep_for(50 * ns_per_ms);
+  EXPECT_EQ(w.broker.pop.table.outstanding(), 1u);
+  EXPECT_EQ(w.broker.net_memory.unsent_bytes(), 0u);
+  co_await send_some(w, 1, "T", "0", 1);
+  Popped got = co_await pop(w);
+  EXPECT_EQ(bodies_of(got), "m1") << "nobody has it";
+  co_await two->close();
+}
+TEST(BrokerPopChange, WhoIsWokenHasNoRoom) {
+  simulate({no_room_for_it});
+}
+
 // What went to a retry topic of the other form before the setting was changed, and what goes there still
 // because it was popped from there.
 Task<void> form_is_changed(World& w) {

@@ -466,9 +466,13 @@ Task<void> pop_message(Broker& b, Request& r, proto::PopMessageRequestHeader h) 
   b.discard.note_read(h.topic);
   const int64_t deadline_ns = poll_deadline_ns(b, h.born_time, h.poll_time, now_ms);
   const auto room = static_cast<size_t>(b.config.maxTransferBytesOnMessageInMemory);
-  bool may_wait = h.poll_time > 0;
+  bool may_wait = h.poll_time > 0, woken = false;
   for (;;) {
-    if (!r.try_take_room(room)) co_await r.take_room(room);
+    if (!r.try_take_room(room)) {
+      // That takes as long as the client likes, who may be gone before: others may have what woke this one.
+      if (woken) b.pop.polling.wake_group(h.topic, h.consumer_group);
+      co_await r.take_room(room);
+    }
     if (!r.connection().is_open()) co_return;
     b.look_at_clock();
     Popped p(h, b);
@@ -498,6 +502,7 @@ Task<void> pop_message(Broker& b, Request& r, proto::PopMessageRequestHeader h) 
     PollEnd end = co_await b.pop.polling.wait(r.connection(), h.topic, h.consumer_group, h.queue_id,
                                               filter->wanted(), wake_ns);
     if (end == PollEnd::closed) co_return;
+    woken = end == PollEnd::arrived;
     if (end == PollEnd::timed_out && b.now_ns() >= deadline_ns) may_wait = false;
     if (!check_pop(b, r, h, now_ms)) co_return;  // topic and group may be others by now, or gone
   }
