@@ -4,6 +4,7 @@ import static rmqd.interop.Failure.equal;
 import static rmqd.interop.Failure.require;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
@@ -14,6 +15,7 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -30,6 +32,7 @@ final class PopChecks {
         all.put("pop_retry", PopChecks::retry);
         all.put("pop_leaves", PopChecks::leaves);
         all.put("pop_idle", PopChecks::idle);
+        all.put("pop_priority", PopChecks::priority);
     }
 
     /** With a broker of one's own, which is killed. */
@@ -119,6 +122,33 @@ final class PopChecks {
             }
             return listener.consumeMessage(msgs, context);
         };
+    }
+
+    /** A message with a priority goes to the queue of that number, and the highest comes first. */
+    static void priority(Env env) throws Exception {
+        String topic = env.name("t");
+        Versions.createTopic(env.producer(), env.topic(1), topic, 4, Map.of("+message.type", "PRIORITY"));
+        env.awaitQueues(topic, 4);
+        String group = popGroup(env, topic);
+        int[] priorities = {1, 9, 0, 2, 3, 1, 0, 2};
+        for (int i = 0; i < priorities.length; i++) {
+            Message m = new Message(topic, ("m" + i).getBytes());
+            if (!Versions.setPriority(m, priorities[i])) {
+                env.note("this client has no priorities");
+                return;
+            }
+            SendResult r = env.send(m);
+            equal(r.getMessageQueue().getQueueId(), Math.min(priorities[i], 3), "queue of priority " + priorities[i]);
+        }
+        Sink sink = new Sink();
+        DefaultMQPushConsumer c = consumer(env, group);
+        c.setConsumeThreadMin(1);
+        c.setConsumeThreadMax(1);
+        env.start(c, topic, "*", sink);
+        sink.exactlyOnce("m", priorities.length);
+        List<Integer> queues = new ArrayList<>();
+        sink.messages().forEach(m -> queues.add(m.getQueueId()));
+        equal(queues, Arrays.asList(3, 3, 2, 2, 1, 1, 0, 0), "queues in the order in which their messages came");
     }
 
     static void tags(Env env) throws Exception {

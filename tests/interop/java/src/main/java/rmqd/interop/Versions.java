@@ -13,6 +13,7 @@ import org.apache.rocketmq.client.impl.MQClientAPIImpl;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.TopicConfig;
+import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Calls that client 4.9 and 5.x spell differently, or 5.x alone has, by reflection so that one source fits both. */
@@ -102,6 +103,16 @@ final class Versions {
             if (((Enum<?>) type).name().equals(name)) {
                 invoke(setter, p, type);
             }
+        }
+    }
+
+    /** False: a client without priorities. */
+    static boolean setPriority(Message message, int priority) throws Exception {
+        try {
+            invoke(Message.class.getMethod("setPriority", int.class), message, priority);
+            return true;
+        } catch (NoSuchMethodException e) {
+            return false;
         }
     }
 
