@@ -69,6 +69,11 @@ Task<Result<void>> CheckpointFiles::load() {
   co_return co_await load_java();
 }
 
+int64_t CheckpointFiles::index_safe_ms(int64_t last_store_ms) const {
+  if (!java_ || abort_is_ours_ || java_->index_msg_timestamp > last_store_ms) return 0;
+  return java_->index_msg_timestamp;
+}
+
 Task<Result<void>> CheckpointFiles::mark_running() {
   auto f = co_await disk_.open(root_ + "/abort", {.write = true, .create = true, .truncate = true});
   if (!f) co_return std::unexpected(f.error());

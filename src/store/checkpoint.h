@@ -28,6 +28,10 @@ class CheckpointFiles {
   const std::optional<JavaCheckpoint>& java() const { return java_; }
   bool abort_exists() const { return abort_exists_; }
   bool abort_is_ours() const { return abort_is_ours_; }  // else a RocketMQ broker left it
+  // Up to which store time RocketMQ's files of the index are full and on the disk, by its checkpoint; 0:
+  // nobody knows. We write that file, too, for RocketMQ, without CRC and sync: after a crash of ours anything
+  // may stand there. `last_store_ms`: of the last message.
+  int64_t index_safe_ms(int64_t last_store_ms) const;
 
   Task<Result<void>> mark_running();                                // creates `abort`
   Task<Result<void>> mark_stopped();                                // removes it

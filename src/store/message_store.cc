@@ -162,8 +162,8 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   for (const Result<void>& r : {begun, marked, parents}) CO_TRY(r);
   co_await disk_watch_.start(own_tasks_);
   log_.start(tasks_);
-  const auto& java = checkpoint_files_.java();
-  index_.start(out.end, {!checkpoint_files_.abort_exists(), java ? java->index_msg_timestamp : 0});
+  index_.start(out.end, {!checkpoint_files_.abort_exists(),
+                         checkpoint_files_.index_safe_ms(out.last_store_timestamp_ms)});
   own_tasks_.spawn(checkpoint_loop());
   own_tasks_.spawn(queue_loop());
   own_tasks_.spawn(watch_loop());

@@ -558,10 +558,34 @@ TEST(Index, OfFilesThatEndAtOneTimeTheFirstIsSafe) {
       },
       End::kill);
   m.remove_files("rmqd.index");
+  m.damage("abort", 0, "1234");  // a RocketMQ broker's
   edit(m, [](SimDisk& d, std::vector<std::string> f) -> Task<void> {
     co_await overwrite(d, f[3], 40, std::string(28, '\0'));  // slots that no sync had brought to the disk
   });
   m.run(sixty_are_found);
+}
+
+// `checkpoint` is written without a sync, and has no CRC.
+TEST(Index, AfterACrashOfOursRocketMqsCheckpointVouchesForNoFile) {
+  for (bool ours : {true, false}) {
+    SmallIndex m;
+    m.run(
+        [](Ctx& c) -> Task<void> {
+          co_await sixty_messages(c);
+          co_await sleep_for(100 * ns_per_s);
+          co_await c.put("Other", 0, "x");
+        },
+        End::kill);
+    m.remove_files("rmqd.index");
+    if (!ours) m.damage("abort", 0, "1234");
+    // Of ours, a time that may be, 45 s after the start; of RocketMQ's, one behind all messages.
+    m.damage("checkpoint", 16, ours ? std::string("\0\0\1\xa3\x18\x5d\0\0", 8) : std::string(8, 'x'));
+    edit(m, [](SimDisk& d, std::vector<std::string> f) -> Task<void> {
+      co_await overwrite(d, f[1], 40, std::string(28, '\0'));
+    });
+    SCOPED_TRACE(ours ? "ours" : "RocketMQ's");
+    m.run(sixty_are_found);
+  }
 }
 
 // ---- trouble -------------------------------------------------------------------------------------------
