@@ -169,6 +169,13 @@ void complete_memory(BrokerConfig& c, ConfigErrors& errors) {
   if (c.storeMemoryBytes > c.memoryLimit / 2)
     errors.push_back("'storeMemoryBytes' must be at most half of memoryLimit, which is " +
                      std::to_string(c.memoryLimit));
+  if (!errors.empty()) return;
+  // Else no client could ever send one: see Connection::holds_too_much().
+  const auto request_max = static_cast<int64_t>(net_memory_bytes_of(c) / 2);
+  if (c.maxMessageSize + 65'536 > request_max)
+    errors.push_back(
+        "'maxMessageSize' and 64 KiB must fit into the part of memoryLimit for requests, which is " +
+        std::to_string(request_max) + " bytes");
 }
 
 }  // namespace

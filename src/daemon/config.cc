@@ -75,7 +75,13 @@ const ConfigKey<B> broker_keys[] = {
      600'000,
      {},
      true},
-    {"maxMessageSize", &B::maxMessageSize, "Largest message body in bytes.", 1, 16'000'000, {}, true},
+    {"maxMessageSize",
+     &B::maxMessageSize,
+     "Largest message body in bytes. It must fit, with 64 KiB, into three sixteenths of memoryLimit.",
+     1,
+     16'000'000,
+     {},
+     true},
     {"memoryLimit", &B::memoryLimit,
      "Bytes of memory for the whole broker. 4 bytes for each of maxHashSlotNum come first; of the rest three "
      "eighths are for requests and answers on their way, a quarter for storeMemoryBytes, a twentieth for "

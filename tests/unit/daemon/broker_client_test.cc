@@ -720,6 +720,21 @@ TEST(BrokerConfig, LevelsAndCombinations) {
   EXPECT_EQ(errors_of([](rmq::BrokerConfig& c) { c.maxMessageSize = 1 << 20; }), 1u);
 }
 
+// Connections that send one would be closed, each time.
+TEST(BrokerConfig, ALargestMessageFitsIntoMemory) {
+  for (int64_t bytes : {4'194'304, 8'700'000, 8'800'000, 16'000'000}) {
+    rmq::BrokerConfig c = test_config();
+    c.memoryLimit = 64 << 20;
+    c.storeMemoryBytes = 0;
+    c.maxHashSlotNum = 5'000'000;
+    c.mappedFileSizeCommitLog = 1 << 30;
+    c.maxMessageSize = bytes;
+    ConfigErrors errors;
+    complete_broker_config(c, false, true, errors);
+    EXPECT_EQ(errors.size(), bytes < 8'750'000 ? 0u : 1u) << bytes;
+  }
+}
+
 // RocketMQ maps the file by an int.
 TEST(BrokerConfig, NoCommitLogFileIsTooLargeForRocketMq) {
   rmq::BrokerConfig c;
