@@ -119,7 +119,9 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int3
       next = *found;
     }
     if (batch_full(r, u, next - o, max_messages)) co_return;
-    bool wanted = !is_blank(u) && u.bytes > 0 && u.physical_offset >= log_min;
+    // What no unit can say is damage of its file: nobody waits for it.
+    bool wanted = !is_blank(u) && u.bytes > 0 && u.physical_offset >= log_min &&
+                  u.physical_offset <= static_cast<int64_t>(confirm_) - u.bytes;
     if (!wanted && r.message_count == 0) r.status = GetMessageStatus::MESSAGE_WAS_REMOVING;
     const Judgement j = wanted ? judge(g.filter, u) : Judgement::drop;
     if (j != Judgement::drop) {

@@ -311,5 +311,21 @@ TEST(Read, TheLogItself) {
   m.run(follow_log);
 }
 
+// A unit that a start does not look at, in the midst of a file: it is passed over, and nobody waits for it.
+TEST(Read, AUnitThatCannotBeIsPassedOver) {
+  Machine m;
+  m.run([](Ctx& c) -> Task<void> {
+    for (int i = 0; i < 1500; i++) co_await c.put("T", 0, "m" + std::to_string(i));
+  });
+  m.damage("consumequeue/T/0/00000000000000000000", 20 * 700, std::string(20, '\x3a'));
+  m.run([](Ctx& c) -> Task<void> {
+    auto r = co_await c.store->get("T", 0, 700, 32, nullptr);
+    EXPECT_EQ(r.next_begin_offset, 701 + r.message_count);
+    r = co_await c.store->get("T", 0, 701, 1, nullptr);
+    EXPECT_EQ(bodies_of(r), (std::vector<std::string>{"m701"}));
+  });
+  EXPECT_FALSE(m.recovery.queues_rebuilt);
+}
+
 }  // namespace
 }  // namespace rmq::store::test
