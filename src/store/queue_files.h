@@ -45,8 +45,9 @@ class QueueFiles {
   // the table's sums with the checkpoint and rebuilds. Where a queue ends that the log has nothing of, `ends`
   // says, if it does.
   Task<Result<void>> load(int64_t limit, int64_t log_min, bool cut, const QueueEnds& ends);
-  Task<Result<void>> remove_all();  // files and table
-  Task<Result<bool>> any();         // whether there is anything in the directory
+  bool damaged() const { return damaged_; }  // load() has removed such a queue
+  Task<Result<void>> remove_all();           // files and table
+  Task<Result<bool>> any();                  // whether there is anything in the directory
   Task<Result<void>> remove_queue(ConsumeQueue& q);
 
   // --- writing
@@ -165,6 +166,7 @@ class QueueFiles {
   Task<Result<void>> load_queue(Listed& l);
   Task<Result<void>> tidy(const std::vector<Listed>& all);
   Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
+  Task<Result<bool>> in_order(ConsumeQueue& q, const Listed& l);
   Task<Result<void>> trim_disorder(ConsumeQueue& q, int64_t log_min, bool& trimmed);
   bool ends_otherwise(const ConsumeQueue& q, const Listed& l) const;
   Task<Result<int64_t>> count_below(ConsumeQueue& q, int64_t file_first, int64_t limit, Peek& p);
@@ -183,6 +185,7 @@ class QueueFiles {
   QueueListener* listener_ = nullptr;
   bool no_space_ = false;  // units of the last write_listed() did not all get to the files
   std::vector<QueueRef> unwritten_, unsynced_, busy_tails_;
+  bool damaged_ = false;
   std::vector<std::pair<QueueRef, int64_t>> cut_;
   std::multiset<std::string> deleting_;
   std::map<Key, OpenFile> files_;

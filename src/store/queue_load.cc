@@ -158,6 +158,32 @@ Task<Result<void>> QueueFiles::trim_disorder(ConsumeQueue& q, int64_t log_min, b
   co_return Result<void>();
 }
 
+// Each file is looked at where it begins and where it ends: units follow one another in the log. So a file of
+// garbage, or of another queue, is no part of this one.
+Task<Result<bool>> QueueFiles::in_order(ConsumeQueue& q, const Listed& l) {
+  Peek p;
+  int64_t end = 0;
+  QueueUnit last;
+  for (int64_t file = q.files_begin; file < q.max_offset; file += file_units_) {
+    const int64_t file_end = std::min(file + file_units_, q.max_offset);
+    for (int64_t at = file; at < file_end;) {
+      CO_TRY_VAR(unit, co_await read_unit(q, at, p));
+      if (!is_blank(unit) && !(q.batch && unit == last)) {
+        const bool possible =
+            unit.bytes > 0 && unit.physical_offset >= end && unit.physical_offset <= l.limit - unit.bytes;
+        if (!possible) co_return false;
+        end = unit.physical_offset + unit.bytes;
+        last = unit;
+      }
+      // From the first block to the last one.
+      const bool block_ends = at + 1 == p.first + p.count;
+      at = block_ends ? std::max(at + 1, file + (file_end - 1 - file) / Peek::units_max * Peek::units_max)
+                      : at + 1;
+    }
+  }
+  co_return true;
+}
+
 Task<Result<void>> QueueFiles::load_queue(Listed& l) {
   ConsumeQueue& q = table_.get_or_create(l.topic, l.id);
   QueueRef keep(&q);
@@ -188,6 +214,11 @@ Task<Result<void>> QueueFiles::load_queue(Listed& l) {
   bool cut = l.cut;
   const bool unsure = q.max_offset > 0 && q.last_physical_end <= l.log_min;
   if (unsure && l.ends.end_of(l.topic, l.id) == 0) CO_TRY(co_await trim_disorder(q, l.log_min, cut));
+  if (sane && q.max_offset > 0 && !unsure) {
+    CO_TRY_VAR(orderly, co_await in_order(q, l));
+    sane = orderly;
+  }
+  damaged_ = damaged_ || !sane;
   if (!sane || files.empty() || q.max_offset == 0) {
     forget(q.uid);
     table_.detach_queue(q);
@@ -225,6 +256,7 @@ Task<Result<void>> QueueFiles::tidy(const std::vector<Listed>& all) {
 Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut, const QueueEnds& ends) {
   CO_TRY(co_await disk_.make_dirs(root_));
   CO_TRY(co_await remove_batch_of_others());
+  damaged_ = false;
   std::vector<Listed> all;
   const std::array<const std::string*, 2> roots{&root_, &own_batch_root_};
   for (const std::string* root : roots) {

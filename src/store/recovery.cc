@@ -291,7 +291,7 @@ Task<Result<void>> Recovery::load_own() {
   if (ends_.log_begin() <= log_min) apply_ends();
   CO_TRY_VAR(batches_fit, co_await files_.load_batch(own_->queues_durable, log_min, !clean_));
   // A queue that is lost and garbage that looks like another one may make the same count and sum.
-  bool same = batches_fit && table_.used_queue_count() == own_->queue_count &&
+  bool same = batches_fit && !files_.damaged() && table_.used_queue_count() == own_->queue_count &&
               table_.units_total() == own_->queue_units;
   same = same && (own_->queue_sum == 0 || table_.weighted_sum() == own_->queue_sum);
   if (!same) co_return co_await rebuild_all();
@@ -305,8 +305,9 @@ Task<Result<void>> Recovery::load_java() {
   const auto log_min = static_cast<int64_t>(segments.first_base());
   CO_TRY(co_await files_.remove_imported());
   CO_TRY(co_await files_.load(INT64_MAX, log_min, false, ends_));
+  const bool damaged = files_.damaged();
   CO_TRY_VAR(imported, co_await files_.import_batch(log_min));
-  if (!imported) co_return co_await rebuild_all();
+  if (damaged || !imported) co_return co_await rebuild_all();
   int64_t end = 0;
   for (const QueueRef& q : table_.all()) end = std::max(end, q->last_physical_end);
   from_ = static_cast<uint64_t>(end);

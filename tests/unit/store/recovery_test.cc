@@ -638,6 +638,38 @@ TEST(Recovery, BothCheckpointsMayBeDeleted) {
   EXPECT_TRUE(m.recovery.queues_rebuilt);
 }
 
+// Garbage in a file of the right size, units of another queue, a file that is cut short: after a stop in
+// order too, ours or RocketMQ's, where nothing else would look at what is there.
+TEST(Recovery, QueueFilesThatMakeNoSenseAreMadeAgain) {
+  const std::string first = "consumequeue/T/0/00000000000000000000";
+  const auto all_are_there = [](Ctx& c) -> Task<void> {
+    EXPECT_EQ(c.store->max_offset("T", 0), 2500);
+    for (int64_t at : {0, 1, 1000, 1999, 2000, 2499}) {
+      auto r = co_await c.store->get("T", 0, at, 1, nullptr);
+      EXPECT_EQ(bodies_of(r), (std::vector<std::string>{"m" + std::to_string(at)}));
+    }
+  };
+  const auto harm = [&](Machine& m, int kind) {
+    const std::string units = m.file(first);
+    if (kind == 0) m.damage(first, 0, std::string(units.rbegin(), units.rend()));
+    if (kind == 1) m.damage(first, 20 * 3, std::string(20, '\x5a'));
+    if (kind == 2) m.damage(first, 20 * 1999, units.substr(0, 20));
+    if (kind == 3) m.cut(first, 20 * 1990);
+  };
+  for (int kind = 0; kind < 4; kind++) {
+    for (const bool rocketmq : {false, true}) {
+      Machine m;
+      m.run([](Ctx& c) -> Task<void> {
+        for (int i = 0; i < 2500; i++) co_await c.put("T", 0, "m" + std::to_string(i), "");
+      });
+      if (rocketmq) m.remove_files("rmqd.checkpoint");
+      harm(m, kind);
+      m.run(all_are_there);
+      EXPECT_TRUE(m.recovery.queues_rebuilt) << kind << rocketmq;
+    }
+  }
+}
+
 // As a RocketMQ broker leaves a directory that it stopped in order: no checkpoint of ours.
 TEST(Recovery, TakesOverFromRocketMq) {
   Machine m;
