@@ -205,6 +205,22 @@ Task<Result<void>> IndexService::remove_others(uint64_t known, const std::vector
   co_return Result<void>();
 }
 
+// After a stop in order all files count as good where no state says which are. After a crash, or trouble with
+// the files, that may be wrong: then a state says that none is.
+Task<Result<void>> IndexService::disown() {
+  if (inherited_.stopped_in_order) co_return Result<void>();
+  auto found = co_await list_files();
+  if (!found && found.error().code == Errc::not_found) co_return Result<void>();
+  if (!found) co_return std::unexpected(found.error());
+  if (found->empty()) co_return Result<void>();
+  CO_TRY_VAR(state, co_await state_file_.load());
+  if (state) co_return Result<void>();
+  IndexState none;
+  none.layout = layout_;
+  none.indexed = static_cast<int64_t>(log_.segments().first_base());
+  co_return co_await state_file_.save(none);
+}
+
 Task<Result<void>> IndexService::load() {
   const char* why = std::exchange(damage_, nullptr);
   const bool forced = why != nullptr;

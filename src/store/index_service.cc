@@ -48,8 +48,7 @@ void IndexService::start(uint64_t confirmed, Inherited inherited) {
   if (enabled()) tasks_.spawn(run());
 }
 
-Task<void> IndexService::stop(bool abandon) {
-  if (!enabled()) co_return;
+Task<bool> IndexService::stop(bool abandon) {
   abandoned_ = abandon;
   stopping_ = true;
   work_.set();
@@ -57,12 +56,14 @@ Task<void> IndexService::stop(bool abandon) {
   stop_.set();
   progress_.notify();
   co_await tasks_.join();
-  if (!abandon && healthy_) {
-    auto saved = co_await save(true);
-    if (!saved) stats_.index_failures++;  // the next start goes on from the last state that was saved
-  }
+  Result<void> safe;
+  const bool saves = !abandon && healthy_;
+  if (saves) safe = co_await save(true);
+  if (saves && !safe) stats_.index_failures++;  // the next start goes on from the last state that was saved
+  if (!abandon && (!saves || !safe)) safe = co_await disown();
   co_await let_go();
   co_await state_file_.close();
+  co_return safe.has_value();
 }
 
 Task<void> IndexService::let_go() {

@@ -43,8 +43,9 @@ class IndexService {
 
   // After recovery; the log ends at `confirmed`. Does nothing without StoreOptions::index.
   void start(uint64_t confirmed, Inherited inherited);
-  // The log is whole and written. `abandon`: leave the files as they are.
-  Task<void> stop(bool abandon);
+  // The log is whole and written. `abandon`: leave the files as they are. False: nothing says which files the
+  // next start may rely on, so that it must take this for no stop in order.
+  Task<bool> stop(bool abandon);
 
   // --- on the way of every message, in the order of the log
   bool enabled() const { return options_.index; }
@@ -90,6 +91,7 @@ class IndexService {
   Task<void> run();
   Task<Result<void>> attempt();
   Task<void> let_go();
+  Task<Result<void>> disown();
   Task<void> forget_unsafe(std::string path);
   Task<Result<void>> follow();
   Task<Result<void>> read_again(uint64_t to);

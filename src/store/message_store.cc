@@ -660,13 +660,13 @@ Task<void> MessageStore::Impl::shutdown() {
   co_await own_tasks_.join();
   if (stopped && !failed_) advance_confirm();
   co_await compaction_.finish(stopped && !failed_);
-  co_await index_.stop(!stopped || failed_);
+  const bool index_is_safe = co_await index_.stop(!stopped || failed_);
   if (stopped && !failed_) {
     bool caught_up = confirm_ == log_.appended_offset();  // else a later start has to dispatch the rest
     auto saved = co_await save_checkpoint(caught_up);
     if (!saved) {
       fail(saved.error());
-    } else if (*saved && caught_up) {
+    } else if (*saved && caught_up && index_is_safe) {
       auto removed = co_await checkpoint_files_.mark_stopped();
       if (!removed) fail(removed.error());
     }

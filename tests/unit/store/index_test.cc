@@ -588,6 +588,22 @@ TEST(Index, AfterACrashOfOursRocketMqsCheckpointVouchesForNoFile) {
   }
 }
 
+// After a stop in order all files count as good where no state says which are: not so when they had never
+// been looked at since a crash.
+TEST(Index, AStopInOrderVouchesForNoFileThatACrashLeft) {
+  SmallIndex m;
+  m.run(sixty_messages, End::kill);
+  m.remove_files("rmqd.index");
+  edit(m, [](SimDisk& d, std::vector<std::string> f) -> Task<void> {
+    co_await overwrite(d, f[1], 40, std::string(28, '\0'));
+  });
+  m.options.index = false;
+  m.run([](Ctx& c) -> Task<void> { co_return; });
+  EXPECT_FALSE(m.exists("abort"));
+  m.options.index = true;
+  m.run(sixty_are_found);
+}
+
 // ---- trouble -------------------------------------------------------------------------------------------
 
 TEST(Index, AnErrorOfItsFilesHoldsUpNobody) {
