@@ -263,15 +263,21 @@ Task<Result<void>> QueueFiles::load(int64_t limit, int64_t log_min, bool cut, co
     auto topics = co_await disk_.list(*root);
     if (!topics && topics.error().code == Errc::not_found) continue;
     if (!topics) co_return std::unexpected(topics.error());
+    bool removed = false;
     for (auto& t : *topics) {
       if (!t.is_dir || table_.is_batch_topic(t.name) != (root == &own_batch_root_)) continue;
       CO_TRY_VAR(ids, co_await disk_.list(*root + "/" + t.name));
-      if (ids.empty()) CO_TRY(co_await disk_.remove(*root + "/" + t.name));
+      if (ids.empty()) {
+        CO_TRY(co_await disk_.remove(*root + "/" + t.name));
+        removed = true;
+      }
       int32_t id = 0;
       for (auto& e : ids)
         if (e.is_dir && parse_queue_id(e.name, id))
           all.push_back({t.name, id, limit, log_min, cut, ends, *root});
     }
+    // With what was in it before, if that was deleted by a process that was killed, it would come back.
+    if (removed) CO_TRY(co_await disk_.sync_dir(*root));
   }
   Result<void> result;
   size_t next = 0;

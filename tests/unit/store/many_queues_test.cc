@@ -104,5 +104,27 @@ TEST(ManyQueues, AreWrittenSeldom) {
   });
 }
 
+// What a directory had before it was emptied, by a process that was killed, would come back with it.
+TEST(ManyQueues, AnEmptyDirectoryOfATopicGoesForGood) {
+  Machine m;
+  m.run([](Ctx&) -> Task<void> { co_return; });
+  {
+    SimLoop loop(m.seed);
+    SimDisk disk(loop, {}, m.image);
+    loop.run([](SimDisk& d) -> Task<void> {
+      auto made = co_await d.make_dirs("/store/consumequeue/Gone");
+      EXPECT_TRUE(made);
+    }(disk));
+    m.image = disk.visible_image();
+  }
+  m.run([](Ctx&) -> Task<void> { co_return; }, End::power_lost);
+  SimLoop loop(m.seed);
+  SimDisk disk(loop, {}, m.image);
+  loop.run([](SimDisk& d) -> Task<void> {
+    auto rest = co_await d.list("/store/consumequeue");
+    EXPECT_TRUE(rest && rest->empty());
+  }(disk));
+}
+
 }  // namespace
 }  // namespace rmq::store::test
