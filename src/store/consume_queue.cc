@@ -188,6 +188,14 @@ std::vector<QueueRef> QueueTable::detach(std::string_view topic) {
   return out;
 }
 
+uint64_t QueueTable::sum_of_begins(int64_t log_min) const {
+  uint64_t sum = 0;
+  for (const QueueRef& q : all())
+    if (!q->batch && q->files_begin >= 0 && q->max_offset > 0 && q->last_physical_end > log_min)
+      sum += q->weight * static_cast<uint64_t>(q->files_begin + 1);
+  return sum;
+}
+
 std::vector<QueueRef> QueueTable::all() const {
   std::vector<QueueRef> out;
   for (auto& [name, t] : topics_) {

@@ -134,6 +134,8 @@ class QueueTable {
   uint64_t used_queue_count() const { return used_count_; }    // those of them with max_offset > 0
   uint64_t units_total() const { return units_total_; }        // sum of max_offset
   uint64_t weighted_sum() const { return weighted_sum_; }      // of max_offset times weight
+  // OwnCheckpoint::queue_begins, of a log that begins at `log_min`. Goes through all queues.
+  uint64_t sum_of_begins(int64_t log_min) const;
   uint64_t unwritten_units() const { return unwritten_; }
   uint64_t tail_bytes() const { return tail_bytes_; }
   uint64_t batch_waiting_bytes() const { return batch_waiting_; }

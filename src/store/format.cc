@@ -141,6 +141,7 @@ constexpr std::string_view magic = "RMQDCKPT";
 constexpr uint32_t version = 1;
 constexpr size_t body_at = 16;  // magic 8, version 4, CRC 4
 constexpr size_t body_bytes = 8 + 4 + 8 * 7;
+constexpr size_t begins_at = body_at + body_bytes;  // queue_begins and a CRC of it: added later
 
 uint32_t crc_of(Bytes slot) {
   return crc32(slot.subspan(body_at, body_bytes));
@@ -181,6 +182,9 @@ void encode_checkpoint(const OwnCheckpoint& c, MutableBytes slot) {
   w.put<int64_t>(c.store_timestamp_ms);
   w.put<uint64_t>(c.queue_sum);
   check(w.position() == body_bytes);
+  ByteWriter begins(slot.subspan(begins_at));
+  begins.put<uint64_t>(c.queue_begins);
+  begins.put<uint32_t>(crc32(slot.subspan(begins_at, sizeof c.queue_begins)));
   ByteWriter head(slot);
   head.put_text(magic);
   head.put<uint32_t>(version);
@@ -203,6 +207,9 @@ std::optional<OwnCheckpoint> decode_checkpoint(Bytes slot) {
   c.queue_units = r.get<uint64_t>();
   c.store_timestamp_ms = r.get<int64_t>();
   c.queue_sum = r.get<uint64_t>();
+  ByteReader begins(slot.subspan(begins_at));
+  const uint64_t sum = begins.get<uint64_t>();
+  if (begins.get<uint32_t>() == crc32(slot.subspan(begins_at, sizeof sum))) c.queue_begins = sum;
   return c;
 }
 

@@ -103,6 +103,9 @@ struct OwnCheckpoint {
   uint64_t queue_units = 0;        // sum of their max offsets
   uint64_t queue_sum = 0;          // ... each times its queue_weight(), modulo 2^64; 0: not known
   int64_t store_timestamp_ms = 0;  // no record below queues_durable is newer
+  // With `clean`: queue_weight() times where the queue's files begin, plus one, of queues that the log has
+  // something of, modulo 2^64. 0: not known.
+  uint64_t queue_begins = 0;
 };
 
 // Odd, and by chance alone equal for two queues: sums of it show which queues there are. It is in files.

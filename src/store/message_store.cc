@@ -548,6 +548,7 @@ Task<Result<bool>> MessageStore::Impl::save_checkpoint(bool clean) {
   if (!c.sync_flush) CO_TRY(co_await log_.sync());
   CO_TRY_VAR(all, co_await queue_files_.sync_all());
   if (!all || deletions != deletions_) co_return false;
+  if (clean) c.queue_begins = table_.sum_of_begins(static_cast<int64_t>(log_.segments().first_base()));
   c.log_durable = c.sync_flush ? static_cast<int64_t>(confirm_) : c.queues_durable;  // where a record ends
   c.zeroed_to = static_cast<int64_t>(log_.zeroed_offset());
   JavaCheckpoint j = checkpoint_files_.java().value_or(JavaCheckpoint{});

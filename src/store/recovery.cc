@@ -294,6 +294,8 @@ Task<Result<void>> Recovery::load_own() {
   bool same = batches_fit && !files_.damaged() && table_.used_queue_count() == own_->queue_count &&
               table_.units_total() == own_->queue_units;
   same = same && (own_->queue_sum == 0 || table_.weighted_sum() == own_->queue_sum);
+  // A first file that is missing looks like one that retention has deleted. After a crash it may have been.
+  same = same && (!clean_ || own_->queue_begins == 0 || table_.sum_of_begins(log_min) == own_->queue_begins);
   if (!same) co_return co_await rebuild_all();
   last_store_ms_ = passed_store_ms_ = own_->store_timestamp_ms;
   co_return Result<void>();

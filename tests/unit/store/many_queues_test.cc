@@ -126,5 +126,30 @@ TEST(ManyQueues, AnEmptyDirectoryOfATopicGoesForGood) {
   }(disk));
 }
 
+Task<void> expect_25(Ctx& c) {
+  EXPECT_EQ(c.store->min_offset("T", 1), 0);
+  EXPECT_EQ(c.store->max_offset("T", 1), 25);
+  auto r = co_await c.store->get("T", 1, 0, 1, nullptr);
+  EXPECT_EQ(bodies_of(r), (std::vector<std::string>{"m0"}));
+}
+
+TEST(ManyQueues, AFirstFileThatIsMissingIsMadeAgain) {
+  Machine m;
+  m.options.consume_queue_file_units = 10;
+  m.run([](Ctx& c) -> Task<void> {
+    co_await c.put("Other", 0, "x");
+    for (int i = 0; i < 25; i++) co_await c.put("T", 1, "m" + std::to_string(i));
+  });
+  m.run([](Ctx& c) -> Task<void> {
+    EXPECT_FALSE(c.store->stats().recovery.queues_rebuilt);
+    co_await expect_25(c);
+  });
+  m.remove_files("consumequeue/T/1/00000000000000000000");
+  m.run([](Ctx& c) -> Task<void> {
+    EXPECT_TRUE(c.store->stats().recovery.queues_rebuilt);
+    co_await expect_25(c);
+  });
+}
+
 }  // namespace
 }  // namespace rmq::store::test
