@@ -222,7 +222,10 @@ Task<Result<void>> QueueFiles::load_queue(Listed& l) {
   if (!sane || files.empty() || q.max_offset == 0) {
     forget(q.uid);
     table_.detach_queue(q);
-    l.removed = l.cut || !sane || files.empty();
+    // An empty file that begins at 0 says nothing: a loss of power brought back what a killed process had
+    // deleted.
+    const bool says_nothing = files.empty() || files.back() == 0;
+    l.removed = l.cut || !sane || says_nothing;
     if (l.removed) co_return co_await remove_tree(dir);
     co_return Result<void>();
   }

@@ -104,26 +104,51 @@ TEST(ManyQueues, AreWrittenSeldom) {
   });
 }
 
+// Machine `m` between two lives.
+void change(Machine& m, Task<void> (*f)(SimDisk&)) {
+  SimLoop loop(m.seed);
+  SimDisk disk(loop, {}, m.image);
+  loop.run(f(disk));
+  m.image = disk.visible_image();
+}
+
+Task<void> expect_no_queues(SimDisk& d) {
+  auto rest = co_await d.list("/store/consumequeue");
+  EXPECT_TRUE(rest && rest->empty());
+}
+
+Task<void> nothing(Ctx&) {
+  co_return;
+}
+
 // What a directory had before it was emptied, by a process that was killed, would come back with it.
 TEST(ManyQueues, AnEmptyDirectoryOfATopicGoesForGood) {
   Machine m;
-  m.run([](Ctx&) -> Task<void> { co_return; });
-  {
-    SimLoop loop(m.seed);
-    SimDisk disk(loop, {}, m.image);
-    loop.run([](SimDisk& d) -> Task<void> {
-      auto made = co_await d.make_dirs("/store/consumequeue/Gone");
-      EXPECT_TRUE(made);
-    }(disk));
-    m.image = disk.visible_image();
-  }
-  m.run([](Ctx&) -> Task<void> { co_return; }, End::power_lost);
-  SimLoop loop(m.seed);
-  SimDisk disk(loop, {}, m.image);
-  loop.run([](SimDisk& d) -> Task<void> {
-    auto rest = co_await d.list("/store/consumequeue");
-    EXPECT_TRUE(rest && rest->empty());
-  }(disk));
+  m.run(nothing);
+  change(m, [](SimDisk& d) -> Task<void> {
+    auto made = co_await d.make_dirs("/store/consumequeue/Gone");
+    EXPECT_TRUE(made);
+  });
+  m.run(nothing, End::power_lost);
+  change(m, expect_no_queues);
+}
+
+// It did come back, and the stop after that was in order.
+TEST(ManyQueues, AnEmptyFileOfAQueueThatIsNotThereGoes) {
+  Machine m;
+  m.run(nothing);
+  change(m, [](SimDisk& d) -> Task<void> {
+    auto made = co_await d.make_dirs("/store/consumequeue/Gone/1");
+    EXPECT_TRUE(made);
+    auto f =
+        co_await d.open("/store/consumequeue/Gone/1/00000000000000000000", {.write = true, .create = true});
+    CO_ASSERT(f.has_value());
+    auto sized = co_await (*f)->truncate(6000);
+    EXPECT_TRUE(sized);
+    co_await (*f)->close();
+  });
+  m.run(nothing);
+  change(m, expect_no_queues);
 }
 
 Task<void> expect_25(Ctx& c) {
