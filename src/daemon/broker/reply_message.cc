@@ -78,7 +78,7 @@ Task<store::PutMessageResult> store_reply(Broker& b, Request& r, const proto::Se
 
 Task<void> send_reply_message(Broker& b, Request& r, proto::SendMessageRequestHeader h) {
   int32_t queue_id = 0;
-  bool good = co_await check_send(b, r, h, &queue_id);
+  bool good = co_await check_send(b, r, h, SendOf::reply, &queue_id);
   if (!good) co_return;
   const std::string not_pushed = co_await push_reply(b, r, h);
   proto::SendMessageResponseHeader out;

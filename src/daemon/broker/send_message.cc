@@ -109,7 +109,17 @@ SendProperties store_properties(Broker& b, std::string_view from, std::string& t
   return out;
 }
 
-Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t* queue_id) {
+// For a topic that is not there yet: what the store would refuse must not leave one behind. True: refused.
+static bool refuse_without_room(Broker& b, Request& r, std::string_view topic) {
+  const bool may_use_reserve = proto::is_retry_topic(topic);  // as message_of() says
+  if (b.store.writable() && (may_use_reserve || !b.store.disk_full())) return false;
+  const Refusal closed = refusal_of(b, store::PutMessageStatus::SERVICE_NOT_AVAILABLE);
+  refuse_send(b, r, closed.code, closed.remark);
+  return true;
+}
+
+Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, SendOf what,
+                      int32_t* queue_id) {
   const proto::TopicConfig* topic = b.topics.find(h.topic);
   if (topic == nullptr || b.topics.is_system(h.topic)) {
     if (auto wrong = proto::invalid_topic_remark(h.topic)) {
@@ -123,7 +133,9 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
   }
   if (topic == nullptr) {
     Result<void> made;
+    const bool stored = what == SendOf::message;
     if (proto::is_retry_topic(h.topic)) {
+      if (stored && refuse_without_room(b, r, h.topic)) co_return false;
       co_await b.ensure_topic(std::string(h.topic), 1, proto::perm::read | proto::perm::write,
                               h.unit_mode ? proto::topic_sys_flag::unit_sub : 0);
     } else {
@@ -135,6 +147,7 @@ Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHead
                                 h.topic));
         co_return false;
       }
+      if (stored && refuse_without_room(b, r, h.topic)) co_return false;
       auto changed = co_await b.change_topic(std::move(*pattern));
       if (!changed) made = std::unexpected(changed.error());
     }
@@ -609,7 +622,7 @@ Task<void> finish_send(Broker& b, Request& r, AppendedSend s) {
 
 Task<void> send_the_long_way(Broker& b, Request& r, proto::SendMessageRequestHeader h) {
   int32_t queue_id = 0;
-  bool good = co_await check_send(b, r, h, &queue_id);
+  bool good = co_await check_send(b, r, h, SendOf::message, &queue_id);
   if (!good) co_return;
   if (h.batch)
     co_await send_many(b, r, h, queue_id);

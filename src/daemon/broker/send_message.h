@@ -42,8 +42,12 @@ struct SendProperties {
 // Writes to `text` what is stored of `from`: all but what only the broker may say, and what the broker says.
 SendProperties store_properties(Broker& b, std::string_view from, std::string& text);
 
-// Names, permissions, topic and queue id. True: go on; else it is answered. `queue_id` gets the queue.
-Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, int32_t* queue_id);
+// A reply goes to the client that asked also when the store does not take it.
+enum class SendOf : uint8_t { message, reply };
+// Names, permissions, topic and queue id. True: go on; else it is answered. `queue_id` gets the queue. No
+// topic is made for a message that the store does not take.
+Task<bool> check_send(Broker& b, Request& r, const proto::SendMessageRequestHeader& h, SendOf what,
+                      int32_t* queue_id);
 
 // The message of a send without body and properties, which are the caller's to set. Views into the request.
 store::MessageIn message_of(Broker& b, Request& r, const proto::SendMessageRequestHeader& h,

@@ -3,6 +3,7 @@
 
 #include "broker_world.h"
 #include "daemon/broker_config.h"
+#include "proto/batch.h"
 #include "store/config_file.h"
 
 namespace rmq::broker {
@@ -154,6 +155,51 @@ Task<void> full_disk(World& w) {
 }
 TEST(BrokerDisk, AFullDiskRefusesSendsAlone) {
   simulate({full_disk});
+}
+
+// A topic that only a refused message asked for.
+Task<void> no_topic_on_a_full_disk(World& w) {
+  auto set = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "diskReservedBytes=1125899906842624\n");
+  EXPECT_EQ(code_of(set), 0) << remark(set);
+  co_await sleep_for(2 * ns_per_s);
+  auto sent = co_await w.send("New", "refused");
+  EXPECT_EQ(code_of(sent), 14);
+  EXPECT_NE(remark(sent).find("the file system at / has "), std::string::npos) << remark(sent);
+  EXPECT_EQ(ext(sent, "MSG_REGION"), "DefaultRegion");
+  std::string batch;
+  proto::append_batch_message(batch, 0, as_bytes("refused"), "");
+  sent = co_await w.peer->call(w.batch_frame("New", batch));
+  EXPECT_EQ(code_of(sent), 14);
+  EXPECT_EQ(w.broker.topics.find("New"), nullptr);
+  EXPECT_FALSE(w.names.routes().route_data("New", ""));
+  // What is wrong with the request is said first.
+  sent = co_await w.send("N?w", "refused");
+  EXPECT_EQ(code_of(sent), 29) << remark(sent);
+  sent = co_await w.send("%RETRY%new", "the client's way to give it back");
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  // A reply is for its client, stored or not.
+  auto replied = co_await w.call(RequestCode::SEND_REPLY_MESSAGE_V2,
+                                 {{"a", "pg"},
+                                  {"b", "Replies"},
+                                  {"c", "TBW102"},
+                                  {"d", "4"},
+                                  {"e", "0"},
+                                  {"f", "0"},
+                                  {"g", "1"},
+                                  {"h", "0"},
+                                  {"i", ""},
+                                  {"j", "0"}},
+                                 "x");
+  EXPECT_EQ(remark(replied), "reply message properties[REPLY_TO_CLIENT] is null");
+  set = co_await w.call(RequestCode::UPDATE_BROKER_CONFIG, {}, "diskReservedBytes=0\n");
+  EXPECT_EQ(code_of(set), 0) << remark(set);
+  co_await sleep_for(2 * ns_per_s);
+  sent = co_await w.send("New", "taken");
+  EXPECT_EQ(code_of(sent), 0) << remark(sent);
+  EXPECT_NE(w.broker.topics.find("New"), nullptr);
+}
+TEST(BrokerDisk, AFullDiskGetsNoTopics) {
+  simulate({no_topic_on_a_full_disk});
 }
 
 // Files of the configuration that cannot be written: kept in memory, and written when there is room.
