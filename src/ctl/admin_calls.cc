@@ -21,6 +21,13 @@ Outcome<void> Silent::result() const {
   return fail(Exit::unreachable, std::move(text));
 }
 
+Outcome<void> Undone::result() const {
+  if (failures_.empty()) return {};
+  Failure all = failures_.front();
+  for (size_t i = 1; i < failures_.size(); i++) all.text += "; " + failures_[i].text;
+  return std::unexpected(std::move(all));
+}
+
 // Lines of "key=value" as Java writes properties: comments, escapes of '=', ':', '\' and \uXXXX.
 static std::string unescaped(std::string_view text) {
   std::string out;

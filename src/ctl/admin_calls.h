@@ -30,6 +30,36 @@ class Silent {
   std::map<std::string, std::string> failures_;  // by address
 };
 
+// A change that is made at several brokers: one that fails keeps nobody from trying the others, and the verb
+// ends with what became of each.
+class Undone {
+ public:
+  void add(Failure f) { failures_.push_back(std::move(f)); }
+  // What `f` of a broker gives; one that fails is taken out of `brokers`. A failure when none is left.
+  template <class Broker, class F>
+  Outcome<void> keep_those(std::vector<Broker>* brokers, F f) {
+    for (auto it = brokers->begin(); it != brokers->end();) {
+      Outcome<void> done = f(*it);
+      if (!done) add(std::move(done.error()));
+      it = done ? it + 1 : brokers->erase(it);
+    }
+    return brokers->empty() ? result() : Outcome<void>();
+  }
+  // The change itself, and the end of the verb: `f` adds to `t`, which is shown when it has a row or when
+  // nothing failed.
+  template <class Broker, class F>
+  Outcome<void> change(Context& c, std::vector<Broker> brokers, const Table& t, F f) {
+    Outcome<void> done = keep_those(&brokers, f);
+    if (t.rows() != 0 || done) c.print_table(t);
+    return result();
+  }
+  // All of them in one line. The exit code is that of the first.
+  Outcome<void> result() const;
+
+ private:
+  std::vector<Failure> failures_;
+};
+
 struct KeyValue {
   std::string key, value;
 };

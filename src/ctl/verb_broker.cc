@@ -78,7 +78,6 @@ Outcome<void> set_config_of(Context& c, const BrokerNode& b, Table* t) {
   return {};
 }
 
-// What was changed before one of them refuses is told as well.
 Outcome<void> config_set(Context& c) {
   const std::string& key = c.arg(0);
   if (!is_property_key(key)) return fail(Exit::usage, fmt::format("\"{}\" is not a configuration key", key));
@@ -88,13 +87,7 @@ Outcome<void> config_set(Context& c) {
            {"BEFORE", "before"},
            {"NOW", "value"},
            {"AFTER A RESTART", "valueAfterRestart"}});
-  for (const BrokerNode& b : brokers) {
-    auto done = set_config_of(c, b, &t);
-    if (!done && t.rows() != 0) c.print_table(t);
-    if (!done) return done;
-  }
-  c.print_table(t);
-  return {};
+  return Undone().change(c, brokers, t, [&](const BrokerNode& b) { return set_config_of(c, b, &t); });
 }
 
 std::string names_of(const std::vector<BrokerNode>& brokers) {
@@ -122,13 +115,12 @@ Outcome<void> ask_to_clean(Context& c) {
   TRY_VAR(brokers, c.target_brokers());
   TRY(c.confirm(fmt::format("{} at {}.", what_goes<Command>, names_of(brokers))));
   Table t({{"BROKER", "brokerName"}, {"RESULT", "result"}});
-  for (const BrokerNode& b : brokers) {
+  return Undone().change(c, brokers, t, [&](const BrokerNode& b) -> Outcome<void> {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
     TRY(channel->ask<Command>({}));
     t.add({Cell::text(b.name.empty() ? b.address : b.name), Cell::text("done")});
-  }
-  c.print_table(t);
-  return {};
+    return {};
+  });
 }
 
 constexpr OptionSpec broker_options[] = {

@@ -57,6 +57,18 @@ Outcome<std::vector<Channel*>> masters(Context& c) {
   return out;
 }
 
+// The same for a change: those that can be reached.
+Outcome<std::vector<Channel*>> masters_to_change(Context& c, Undone* undone) {
+  TRY_VAR(brokers, c.target_brokers());
+  std::vector<Channel*> out;
+  TRY(undone->keep_those(&brokers, [&](const BrokerNode& b) -> Outcome<void> {
+    TRY_VAR(channel, c.broker_at(b.address, b.name));
+    out.push_back(channel);
+    return {};
+  }));
+  return out;
+}
+
 // What `f` has to say of each. One that does not answer is taken out of `brokers`.
 template <class F>
 Outcome<void> ask_each(std::vector<Channel*>* brokers, Silent* silent, F f) {
@@ -239,37 +251,38 @@ Outcome<proto::SubscriptionGroupConfig> config_of(const Options& o) {
 
 Outcome<void> create(Context& c) {
   TRY_VAR(config, config_of(c.options()));
-  TRY_VAR(brokers, masters(c));
+  Undone undone;
+  TRY_VAR(brokers, masters_to_change(c, &undone));
   Table t({{"BROKER", "broker"}, {"GROUP", "group"}});
-  for (Channel* b : brokers) {
+  return undone.change(c, brokers, t, [&](Channel* b) -> Outcome<void> {
     TRY(b->ask<proto::UpdateAndCreateSubscriptiongroup>({}, config.to_json()));
     t.add({Cell::text(to_string(b->peer().address)), Cell::text(config.group_name)});
-  }
-  c.print_table(t);
-  return {};
+    return {};
+  });
 }
 
 Outcome<void> remove(Context& c) {
   const std::string& group = c.arg(0);
-  TRY_VAR(brokers, masters(c));
-  TRY(check_group_exists(brokers, group));
+  Undone undone;
+  TRY_VAR(brokers, masters_to_change(c, &undone));
   size_t online = 0;
-  for (Channel* b : brokers) {
+  TRY(undone.keep_those(&brokers, [&](Channel* b) -> Outcome<void> {
     TRY_VAR(some, members_at(*b, group));
     if (some) online = std::max(online, some->connection_set.size());
-  }
+    return {};
+  }));
+  TRY(check_group_exists(brokers, group));
   TRY(c.confirm(fmt::format("Group {} ({} members online){} will be deleted.", group, online,
                             c.options().keep_offsets ? "" : " and its offsets")));
   Table t({{"BROKER", "broker"}, {"DELETED", "group"}});
-  for (Channel* b : brokers) {
+  return undone.change(c, brokers, t, [&](Channel* b) -> Outcome<void> {
     proto::DeleteSubscriptionGroupRequestHeader h;
     h.group_name = group;
     h.clean_offset = h.remove_offset = !c.options().keep_offsets;
     TRY(b->ask<proto::DeleteSubscriptiongroup>(h));
     t.add({Cell::text(to_string(b->peer().address)), Cell::text(group)});
-  }
-  c.print_table(t);
-  return {};
+    return {};
+  });
 }
 
 constexpr OptionSpec where_options[] = {

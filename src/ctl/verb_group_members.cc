@@ -159,14 +159,13 @@ Outcome<void> set_group_mode(Context& c) {
   body.pop_share_queue_num = static_cast<int32_t>(c.options().queues.value_or(0));
   TRY_VAR(brokers, c.target_brokers());
   Table t({{"BROKER", "brokerName"}, {"GROUP", "group"}, {"TOPIC", "topic"}, {"MODE", "mode"}});
-  for (const BrokerNode& b : brokers) {
+  return Undone().change(c, brokers, t, [&](const BrokerNode& b) -> Outcome<void> {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
     TRY(channel->ask<proto::SetMessageRequestMode>({}, body.to_json()));
     t.add({Cell::text(b.name.empty() ? b.address : b.name), Cell::text(body.consumer_group),
            Cell::text(body.topic), Cell::text(body.mode)});
-  }
-  c.print_table(t);
-  return {};
+    return {};
+  });
 }
 
 std::map<proto::MessageQueue, std::string> owners_of(Context& c, const std::string& group) {

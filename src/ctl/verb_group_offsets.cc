@@ -42,34 +42,38 @@ Outcome<Target> target_of(Context& c, const std::string& text) {
   return Target{p->value, {}};
 }
 
-// The masters that have the topic and know the group.
-Outcome<std::vector<Channel*>> brokers_of(Context& c, const std::string& topic) {
+// The masters that have the topic, without those that cannot be reached.
+Outcome<std::vector<Channel*>> brokers_of(Context& c, const std::string& topic, Undone* undone) {
   TRY_VAR(holders, holders_of(c, topic));
   std::vector<Channel*> out;
-  for (const BrokerNode& b : holders) {
+  TRY(undone->keep_those(&holders, [&](const BrokerNode& b) -> Outcome<void> {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
     out.push_back(channel);
-  }
+    return {};
+  }));
   return out;
 }
 
-Outcome<void> confirm_when_online(Context& c, const std::vector<Channel*>& brokers, const std::string& group,
-                                  std::string_view what) {
+// Members are at all brokers: those that do not answer are taken out, and the others know as much.
+Outcome<void> confirm_when_online(Context& c, std::vector<Channel*>* brokers, Undone* undone,
+                                  const std::string& group, std::string_view what) {
   size_t online = 0;
-  for (Channel* b : brokers) {
+  TRY(undone->keep_those(brokers, [&](Channel* b) -> Outcome<void> {
     TRY_VAR(members, members_at(*b, group));
     if (members) online = std::max(online, members->connection_set.size());
-  }
+    return {};
+  }));
   if (online == 0) return {};
   return c.confirm(fmt::format("Group {} has {} members online, which {}.", group, online, what));
 }
 
 Outcome<void> move_to(Context& c, const Target& target, std::string_view what) {
   const std::string &group = c.arg(0), &topic = c.arg(1);
-  TRY_VAR(brokers, brokers_of(c, topic));
-  TRY(confirm_when_online(c, brokers, group, what));
+  Undone undone;
+  TRY_VAR(brokers, brokers_of(c, topic, &undone));
+  TRY(confirm_when_online(c, &brokers, &undone, group, what));
   Table t({{"BROKER", "brokerName"}, {"QUEUE", "queueId"}, {"OFFSET", "offset"}});
-  for (Channel* b : brokers) {
+  return undone.change(c, brokers, t, [&](Channel* b) -> Outcome<void> {
     proto::ResetOffsetRequestHeader h;
     h.topic = topic;
     h.group = group;
@@ -81,9 +85,8 @@ Outcome<void> move_to(Context& c, const Target& target, std::string_view what) {
     TRY_VAR(body, parse_body<proto::ResetOffsetBody>(*b, reply, "INVOKE_BROKER_TO_RESET_OFFSET"));
     for (const auto& [queue, offset] : body.offset_table)
       t.add({Cell::text(queue.broker_name), Cell::integer(queue.queue_id), Cell::integer(offset)});
-  }
-  c.print_table(t);
-  return {};
+    return {};
+  });
 }
 
 }  // namespace
@@ -100,19 +103,19 @@ Outcome<void> skip_group(Context& c) {
 Outcome<void> clone_group(Context& c) {
   const std::string &from = c.arg(0), &to = c.arg(1), &topic = c.arg(2);
   if (auto wrong = proto::invalid_group_remark(to)) return fail(Exit::usage, *wrong);
-  TRY_VAR(brokers, brokers_of(c, topic));
-  TRY(confirm_when_online(c, brokers, to, "may commit other offsets over the copied ones"));
+  Undone undone;
+  TRY_VAR(brokers, brokers_of(c, topic, &undone));
+  TRY(confirm_when_online(c, &brokers, &undone, to, "may commit other offsets over the copied ones"));
   Table t({{"BROKER", "broker"}, {"FROM", "srcGroup"}, {"TO", "destGroup"}, {"TOPIC", "topic"}});
-  for (Channel* b : brokers) {
+  return undone.change(c, brokers, t, [&](Channel* b) -> Outcome<void> {
     proto::CloneGroupOffsetRequestHeader h;
     h.src_group = from;
     h.dest_group = to;
     h.topic = topic;
     TRY(b->ask<proto::CloneGroupOffset>(h));
     t.add({Cell::text(to_string(b->peer().address)), Cell::text(from), Cell::text(to), Cell::text(topic)});
-  }
-  c.print_table(t);
-  return {};
+    return {};
+  });
 }
 
 }  // namespace rmq::ctl

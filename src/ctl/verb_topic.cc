@@ -142,14 +142,14 @@ Outcome<void> put(Context& c, Put how) {
            {"WRITE", "writeQueueNums"},
            {"PERM", "perm"},
            {"ORDER", "order"}});
-  for (auto& [channel, config] : changes) {
+  return Undone().change(c, std::move(changes), t, [&](const auto& change) -> Outcome<void> {
+    const auto& [channel, config] = change;
     TRY(put_topic_at(*channel, config, attributes));
     t.add({Cell::text(to_string(channel->peer().address)), Cell::text(topic),
            Cell::integer(config.read_queue_nums), Cell::integer(config.write_queue_nums),
            Cell::text(permission_name(config.perm)), Cell::boolean(config.order)});
-  }
-  c.print_table(t);
-  return {};
+    return {};
+  });
 }
 
 Outcome<void> create(Context& c) {
@@ -179,18 +179,19 @@ Outcome<void> remove(Context& c) {
   TRY_VAR(brokers, holders_of(c, topic));
   TRY(c.confirm(fmt::format("Topic {} and all its messages at {} broker{} will be deleted.", topic,
                             brokers.size(), brokers.size() == 1 ? "" : "s")));
-  for (const BrokerNode& b : brokers) {
+  Table t({{"BROKER", "brokerName"}, {"DELETED", "topic"}});
+  const auto delete_at = [&](const BrokerNode& b) -> Outcome<void> {
     TRY_VAR(channel, c.broker_at(b.address, b.name));
     proto::DeleteTopicRequestHeader h;
     h.topic = topic;
     TRY(channel->ask<proto::DeleteTopicInBroker>(h));
-  }
-  // The name server learns it from the brokers when only some of them lose the topic.
-  if (c.options().broker.empty()) TRY(forget_at_namesrvs(c, topic));
-  Table t({{"BROKER", "brokerName"}, {"DELETED", "topic"}});
-  for (const BrokerNode& b : brokers) t.add({Cell::text(b.name), Cell::text(topic)});
-  c.print_table(t);
-  return {};
+    t.add({Cell::text(b.name), Cell::text(topic)});
+    return {};
+  };
+  TRY(Undone().change(c, brokers, t, delete_at));
+  // The name server learns it from the brokers when only some of them lose the topic, also because one
+  // failed.
+  return c.options().broker.empty() ? forget_at_namesrvs(c, topic) : Outcome<void>();
 }
 
 Outcome<void> show_route(Context& c) {

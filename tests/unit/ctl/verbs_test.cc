@@ -518,19 +518,104 @@ class TwoBrokers : public Verbs {
                    fmt::format("{{\"brokerAddrTable\":{{\"b\":{},\"d\":{}}},"
                                "\"clusterAddrTable\":{{\"c\":[\"b\",\"d\"]}}}}",
                                brokers.substr(0, cut), brokers.substr(cut + 1)));
-    const char* queues =
-        "{\"brokerName\":\"b\",\"perm\":6,\"readQueueNums\":1,\"topicSysFlag\":0,"
-        "\"writeQueueNums\":1}";
+    brokers_ = brokers;
+    topic_at({"b"});
+  }
+  void topic_at(const std::vector<std::string>& names) {
+    std::string queues;
+    for (const std::string& name : names)
+      queues += fmt::format(
+          "{}{{\"brokerName\":\"{}\",\"perm\":6,\"readQueueNums\":1,\"topicSysFlag\":0,\"writeQueueNums\":1}"
+          "}",
+          queues.empty() ? "" : ",", name);
     server_.answer(RequestCode::GET_ROUTEINFO_BY_TOPIC, ResponseCode::SUCCESS, "",
                    fmt::format("{{\"brokerDatas\":[{}],\"filterServerTable\":{{}},\"queueDatas\":[{}]}}",
-                               brokers, queues));
+                               brokers_, queues));
   }
-  void silence(RequestCode code) {
-    other_.on(code, [](const FakeServer::Request&) { return FakeServer::Answer{}; });
+  void silence(RequestCode code) { silence(other_, code); }
+  static void silence(FakeServer& server, RequestCode code) {
+    server.on(code, [](const FakeServer::Request&) { return FakeServer::Answer{}; });
   }
 
   FakeServer other_;
+  std::string brokers_;
 };
+
+TEST_F(TwoBrokers, ADeletionSaysWhatBecameOfItAtEach) {
+  topic_at({"b", "d"});
+  server_.answer(RequestCode::DELETE_TOPIC_IN_NAMESRV, ResponseCode::SUCCESS, "");
+  server_.answer(RequestCode::DELETE_KV_CONFIG, ResponseCode::SUCCESS, "");
+  const auto code = RequestCode::DELETE_TOPIC_IN_BROKER;
+  auto remove = [&] { return on_server({"topic", "delete", "T", "--yes", "--json", "--timeout", "200ms"}); };
+  FakeServer* const servers[] = {&server_, &other_};
+  const char* const names[] = {"b", "d"};
+  for (int frozen : {0, 1}) {
+    silence(*servers[frozen], code);
+    servers[1 - frozen]->answer(code, ResponseCode::SUCCESS, "");
+    Ran r = remove();
+    EXPECT_EQ(r.exit, 69);
+    expect_one_line(r.err);
+    EXPECT_NE(r.err.find(servers[frozen]->address()), std::string::npos) << r.err;
+    JsonDocument d;
+    ASSERT_TRUE(d.parse(r.out)) << r.out;
+    EXPECT_EQ(d.text("/0/brokerName"), names[1 - frozen]);
+    EXPECT_EQ(r.out.find(fmt::format("\"{}\"", names[frozen])), std::string::npos) << r.out;
+  }
+  EXPECT_EQ(server_.asked(RequestCode::DELETE_TOPIC_IN_NAMESRV), 0) << "one of them has it yet";
+  server_.answer(code, ResponseCode::NO_PERMISSION, "not yours");
+  silence(code);
+  Ran r = remove();
+  EXPECT_EQ(r.exit, 1) << "as the first of them";
+  expect_one_line(r.err);
+  for (const std::string& part : {server_.address(), std::string("not yours"), other_.address()})
+    EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
+  EXPECT_EQ(r.out, "");
+  for (FakeServer* s : servers) s->answer(code, ResponseCode::SUCCESS, "");
+  EXPECT_EQ(remove().exit, 0);
+  EXPECT_EQ(server_.asked(RequestCode::DELETE_TOPIC_IN_NAMESRV), 1);
+}
+
+TEST_F(TwoBrokers, AResetSaysWhatBecameOfItAtEach) {
+  topic_at({"b", "d"});
+  FakeServer* const servers[] = {&server_, &other_};
+  const char* const names[] = {"b", "d"};
+  for (int i : {0, 1})
+    servers[i]->answer(
+        RequestCode::INVOKE_BROKER_TO_RESET_OFFSET, ResponseCode::SUCCESS, "",
+        fmt::format("{{\"offsetTable\":{{{{\"brokerName\":\"{}\",\"queueId\":0,\"topic\":\"T\"}}:5}}}}",
+                    names[i]));
+  auto frozen = [&](int i, RequestCode code) {
+    for (FakeServer* s : servers)
+      s->answer(RequestCode::GET_CONSUMER_CONNECTION_LIST, ResponseCode::CONSUMER_NOT_ONLINE, "");
+    silence(*servers[i], code);
+    Ran r = on_server({"group", "reset", "g", "T", "earliest", "--json", "--timeout", "200ms"});
+    EXPECT_EQ(r.exit, 69);
+    expect_one_line(r.err);
+    EXPECT_NE(r.err.find(servers[i]->address()), std::string::npos) << r.err;
+    JsonDocument d;
+    ASSERT_TRUE(d.parse(r.out)) << r.out;
+    EXPECT_EQ(d.text("/0/brokerName"), names[1 - i]);
+    EXPECT_EQ(d.integer("/0/offset"), 5);
+  };
+  for (int i : {0, 1}) frozen(i, RequestCode::GET_CONSUMER_CONNECTION_LIST);
+  EXPECT_EQ(server_.asked(RequestCode::INVOKE_BROKER_TO_RESET_OFFSET), 1) << "not asked when it is frozen";
+  frozen(1, RequestCode::INVOKE_BROKER_TO_RESET_OFFSET);
+}
+
+TEST_F(TwoBrokers, AGroupIsDeletedWhereItCanBe) {
+  server_.answer(RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ResponseCode::SUCCESS, "",
+                 "{\"subscriptionGroupTable\":{\"g\":{\"groupName\":\"g\"}}}");
+  server_.answer(RequestCode::GET_CONSUMER_CONNECTION_LIST, ResponseCode::CONSUMER_NOT_ONLINE, "");
+  server_.answer(RequestCode::DELETE_SUBSCRIPTIONGROUP, ResponseCode::SUCCESS, "");
+  silence(RequestCode::GET_CONSUMER_CONNECTION_LIST);
+  Ran r = on_server({"group", "delete", "g", "--yes", "--timeout", "200ms"});
+  EXPECT_EQ(r.exit, 69);
+  expect_one_line(r.err);
+  EXPECT_NE(r.err.find("broker d at"), std::string::npos) << r.err;
+  EXPECT_NE(r.out.find(server_.address()), std::string::npos) << r.out;
+  EXPECT_EQ(server_.asked(RequestCode::DELETE_SUBSCRIPTIONGROUP), 1);
+  EXPECT_EQ(other_.asked(RequestCode::DELETE_SUBSCRIPTIONGROUP), 0);
+}
 
 TEST_F(TwoBrokers, ListsShowWhatOneHasWhenTheOtherIsSilent) {
   server_.answer(RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ResponseCode::SUCCESS, "",
