@@ -26,14 +26,18 @@ bool may_not_write(const Error& e) {
   return e.sys == EROFS || e.sys == EACCES || e.sys == EPERM;
 }
 
-// A person's file is never away, not even for the moment of a crash.
+// A person's file is never away, not even for the moment of a crash; who could read it still can, and nobody
+// else; and where a link leads to it, the link stays.
 Task<Result<void>> replace(Disk& disk, std::string path, std::string text) {
+  auto target = co_await disk.link_target(std::move(path));
+  if (!target) co_return std::unexpected(target.error());
+  path = std::move(*target);
   std::string next = path + ".tmp";
-  auto written = co_await store::write_whole(disk, next, text);
+  auto written = co_await store::write_whole(disk, next, text, path);
   if (!written && written.error().code == Errc::not_found) {  // the first file there
     auto made = co_await store::make_parent_dirs(disk, path);
     if (!made) co_return made;
-    written = co_await store::write_whole(disk, next, std::move(text));
+    written = co_await store::write_whole(disk, next, std::move(text), path);
   }
   if (!written) co_return written;
   auto renamed = co_await disk.rename(next, path);

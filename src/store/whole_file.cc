@@ -2,12 +2,14 @@
 
 namespace rmq::store {
 
-Task<Result<void>> write_whole(Disk& disk, std::string path, std::string content) {
+Task<Result<void>> write_whole(Disk& disk, std::string path, std::string content, std::string access_of) {
   auto f = co_await disk.open(path, {.write = true, .create = true, .truncate = true});
   if (!f) co_return std::unexpected(f.error());
   iovec v{content.data(), content.size()};
   Result<void> r;
-  if (!content.empty()) r = co_await (*f)->write(0, std::span(&v, 1), Durability::none);
+  if (!access_of.empty()) r = co_await (*f)->take_access_of(std::move(access_of));
+  if (!r && (r.error().code == Errc::not_found || r.error().code == Errc::unsupported)) r = {};
+  if (r && !content.empty()) r = co_await (*f)->write(0, std::span(&v, 1), Durability::none);
   if (r) r = co_await (*f)->sync();
   co_await (*f)->close();
   co_return r;

@@ -130,6 +130,56 @@ class SyncAllJob final : public Offload::Job {
   std::string path_;
 };
 
+class LinkJob final : public Offload::Job {
+ public:
+  explicit LinkJob(std::string link) : path(std::move(link)) {}
+  void work() override {
+    for (int left = links_max; left > 0; left--) {
+      char target[PATH_MAX];
+      const ssize_t n = ::readlink(path.c_str(), target, sizeof target);
+      if (n < 0) {
+        // EINVAL: it is no link. Of what is not there whoever opens it hears.
+        error = errno == EINVAL || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
+        return;
+      }
+      const std::string_view to(target, static_cast<size_t>(n));
+      const size_t dir_bytes = to.starts_with('/') ? 0 : path.rfind('/') + 1;  // npos + 1 is 0
+      path.resize(dir_bytes);
+      path += to;
+    }
+    error = ELOOP;
+  }
+  int error = 0;
+  std::string path;
+
+ private:
+  static constexpr int links_max = 40;  // as the kernel follows
+};
+
+class AccessJob final : public Offload::Job {
+ public:
+  AccessJob(int fd, std::string from) : fd_(fd), from_(std::move(from)) {}
+  void work() override {
+    struct stat st{};
+    if (::stat(from_.c_str(), &st) != 0) {
+      error = errno;
+      return;
+    }
+    const mode_t mode = st.st_mode & 0777;
+    // Before the owner: of another's file we may not change the mode.
+    error = ::fchmod(fd_, mode) == 0 ? 0 : errno;
+    if (error != 0 || ::fchown(fd_, st.st_uid, st.st_gid) == 0) return;
+    if (::fchown(fd_, static_cast<uid_t>(-1), st.st_gid) == 0) return;
+    const mode_t as_others = (mode & S_IRWXO) << 3 | static_cast<mode_t>(~S_IRWXG);
+    error = ::fchmod(fd_, mode & as_others) == 0 ? 0 : errno;
+  }
+  int error = 0;
+
+ private:
+  int fd_;
+  std::string from_;
+};
+
 class UringFile final : public File {
  public:
   UringFile(Ring& ring, int fd, bool direct) : ring_(ring), fd_(fd), direct_(direct) {}
@@ -144,6 +194,7 @@ class UringFile final : public File {
   Task<Result<void>> truncate(uint64_t bytes) override;
   Task<Result<uint64_t>> size() override;
   Task<Result<void>> lock() override;
+  Task<Result<void>> take_access_of(std::string path) override;
   Task<void> close() override;
 
  private:
@@ -240,6 +291,14 @@ Task<Result<void>> UringFile::lock() {
   if (errno == EAGAIN || errno == EACCES) co_return fail(Errc::exists, "file lock", errno);
   if (errno == ENOLCK || errno == EINVAL) co_return fail(Errc::unsupported, "file lock", errno);
   co_return fail_errno(errno, "file lock");
+}
+
+Task<Result<void>> UringFile::take_access_of(std::string path) {
+  auto job = std::make_shared<AccessJob>(fd_, std::move(path));
+  bool ran = co_await ring_.offload().run(job);
+  if (!ran) co_return fail(Errc::limit, "fchmod: too many jobs");
+  if (job->error != 0) co_return fail_errno(job->error, "fchmod");
+  co_return Result<void>();
 }
 
 Task<void> UringFile::close() {
@@ -361,6 +420,14 @@ Task<Result<void>> UringDisk::sync_dir(std::string path) {
   co_await close;
   if (r < 0) co_return fail_errno(r, "fsync of a directory");
   co_return Result<void>();
+}
+
+Task<Result<std::string>> UringDisk::link_target(std::string path) {
+  auto job = std::make_shared<LinkJob>(std::move(path));
+  bool ran = co_await ring_.offload().run(job);
+  if (!ran) co_return fail(Errc::limit, "readlink: too many jobs");
+  if (job->error != 0) co_return fail_errno(job->error, "readlink");
+  co_return std::move(job->path);
 }
 
 Task<Result<void>> UringDisk::sync_all(std::string path) {

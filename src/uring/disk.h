@@ -1,5 +1,5 @@
-// UringDisk: files through a ring. What io_uring cannot do at our floor (list, truncate, syncfs, space) runs
-// on the ring's Offload thread, so that the ring never blocks.
+// UringDisk: files through a ring. What io_uring cannot do at our floor (list, truncate, syncfs, space,
+// links, modes) runs on the ring's Offload thread, so that the ring never blocks.
 #pragma once
 
 #include "uring/io.h"
@@ -17,6 +17,7 @@ class UringDisk final : public Disk {
   Task<Result<void>> remove(std::string path) override;
   Task<Result<void>> rename(std::string from, std::string to) override;
   Task<Result<void>> sync_dir(std::string path) override;
+  Task<Result<std::string>> link_target(std::string path) override;
   Task<Result<void>> sync_all(std::string path) override;
   Task<Result<DiskSpace>> space(std::string path) override;
 

@@ -52,6 +52,11 @@ class File {
   // Takes the file for this process until it is closed; also keeps out holders of fcntl locks (Java's
   // FileLock). Never waits: Errc::exists when somebody else has it, Errc::unsupported without locks.
   virtual Task<Result<void>> lock() { co_return fail(Errc::unsupported, "file locks"); }
+  // Gives it the mode of the file at `path`, and that one's owner and group as far as we may. Without the
+  // group, that group's rights are those of others: nobody gets any by it. Errc::unsupported without modes.
+  virtual Task<Result<void>> take_access_of(std::string path) {
+    co_return fail(Errc::unsupported, "modes of files");
+  }
   virtual Task<void> close() = 0;
 };
 
@@ -76,6 +81,9 @@ class Disk {
   virtual Task<Result<void>> remove(std::string path) = 0;                  // a file or an empty directory
   virtual Task<Result<void>> rename(std::string from, std::string to) = 0;  // replaces `to`
   virtual Task<Result<void>> sync_dir(std::string path) = 0;
+  // Where `path` leads when its last part is a symbolic link, or a chain of them: what rename() must replace
+  // for the link to stay. Else `path` itself, also when nothing is there.
+  virtual Task<Result<std::string>> link_target(std::string path) { co_return path; }
   // Everything that was written to the file system of `path` before is on stable storage when it resolves,
   // contents and names (syncfs): for many files at once. A failure is final, as for File::sync().
   // Errc::unsupported: sync them one by one.

@@ -351,5 +351,51 @@ TEST_F(DiskTest, AFileThatIsDroppedIsClosed) {
   run(forget_files(disk_, dir_ + "/f"));
 }
 
+Task<void> follow_links(Disk& d, std::string dir) {
+  for (std::string name : {"/plain", "/none", "/no/dir"}) {
+    Result<std::string> to = co_await d.link_target(dir + name);
+    EXPECT_EQ(to.value_or(why(to)), dir + name);
+  }
+  Result<std::string> to = co_await d.link_target(dir + "/far");
+  EXPECT_EQ(to.value_or(why(to)), dir + "/plain");
+  to = co_await d.link_target(dir + "/dangling");
+  EXPECT_EQ(to.value_or(why(to)), dir + "/none");
+  to = co_await d.link_target(dir + "/round");
+  EXPECT_TRUE(!to && to.error().sys == ELOOP) << why(to);
+}
+TEST_F(DiskTest, LinksAreFollowedToTheirEnd) {
+  namespace fs = std::filesystem;
+  std::fclose(std::fopen((dir_ + "/plain").c_str(), "w"));
+  fs::create_symlink("plain", dir_ + "/near");
+  fs::create_symlink(dir_ + "/near", dir_ + "/far");
+  fs::create_symlink("none", dir_ + "/dangling");
+  fs::create_symlink("round", dir_ + "/round");
+  run(follow_links(disk_, dir_));
+}
+
+// As a daemon that may write where it may not give files away.
+Task<void> take_access(Disk& d, std::string dir) {
+  std::unique_ptr<File> f = co_await open_ok(d, dir + "/new", {.write = true, .create = true});
+  Result<void> taken = co_await f->take_access_of(dir + "/old");
+  EXPECT_TRUE(taken) << why(taken);
+  taken = co_await f->take_access_of(dir + "/none");
+  EXPECT_TRUE(!taken && taken.error().code == Errc::not_found) << why(taken);
+  co_await f->close();
+}
+TEST_F(DiskTest, AGroupThatIsNotKeptGivesNoRights) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else for a while";
+  std::fclose(std::fopen((dir_ + "/old").c_str(), "w"));
+  ASSERT_EQ(::chown((dir_ + "/old").c_str(), 12'345, 23'456), 0);
+  ASSERT_EQ(::chmod((dir_ + "/old").c_str(), 0664), 0);
+  ASSERT_EQ(::chmod(dir_.c_str(), 0777), 0);
+  ASSERT_EQ(::seteuid(34'567), 0);
+  run(take_access(disk_, dir_));
+  ASSERT_EQ(::seteuid(0), 0);
+  struct stat st{};
+  ASSERT_EQ(::stat((dir_ + "/new").c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, 34'567u);
+  EXPECT_EQ(st.st_mode & 07777, 0644u);
+}
+
 }  // namespace
 }  // namespace rmq
