@@ -46,6 +46,10 @@ class Request {
   bool is_answered() const { return answered_; }
   // It gave its slot of the connection back to wait for long: a held pull.
   bool was_held() const { return !has_slot_; }
+  // What it asked for is done, though the code of its answer is not SUCCESS, so that tools show the remark:
+  // it counts as no refusal in the journal. Say so before the answer.
+  void set_done() { is_done_ = true; }
+  bool is_done() const { return is_done_; }
 
   // The answer of a row, with its response header.
   template <class Cmd>
@@ -108,6 +112,7 @@ class Request {
   proto::Frame frame_;
   size_t room_ = 0;
   bool answered_ = false;
+  bool is_done_ = false;
   bool has_slot_ = true;
 };
 

@@ -64,7 +64,7 @@ class Broker : public Service, private store::ArrivalListener {
   void closed(const std::shared_ptr<Connection>& c) override;
   void answered(const Request& r, proto::ResponseCode code) override {
     metrics.answered(r, code, now_ns());
-    if (code != proto::ResponseCode::SUCCESS) refusals.note(r, code, now_ns());
+    if (code != proto::ResponseCode::SUCCESS && !r.is_done()) refusals.note(r, code, now_ns());
   }
   void at_work(const Request& r, int change) override { metrics.at_work(r.command.code, change); }
 

@@ -58,6 +58,7 @@ Task<void> update_broker_config(Broker& b, Request& r, proto::EmptyHeader) {
   log_changes(was, b.config, r, *kept);
   report_waiting(update->waiting, r.connection().peer_text(), *kept);
   const std::string remark = update->remark(*kept);
+  r.set_done();
   r.reply(update->needs_restart.empty() ? ResponseCode::SUCCESS : ResponseCode::SYSTEM_ERROR, remark);
 }
 

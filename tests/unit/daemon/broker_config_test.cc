@@ -78,7 +78,11 @@ Task<void> kept_with_comments(World& w) {
   std::string want(text);
   want.replace(want.find("= 48"), 4, "= 24");
   EXPECT_EQ(now, want + "maxMessageSize = 1000000\n");
+  testing::internal::CaptureStderr();
   a = co_await update(w, "flushDiskType=ASYNC_FLUSH\ntransactionCheckMax=5\n");
+  std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("flushDiskType"), std::string::npos) << "that it waits for a restart";
+  EXPECT_EQ(told.find("a request was refused"), std::string::npos) << told;
   EXPECT_EQ(code_of(a), 1) << "one of them needs a restart";
   EXPECT_EQ(remark(a), "flushDiskType: kept in /etc/rmqd/rmqd.toml, needs a restart to take effect");
   EXPECT_EQ(w.config.flushDiskType, "SYNC_FLUSH");
