@@ -85,6 +85,9 @@ class QueueFiles {
   // RocketMQ's files are all that there is of these queues: units of our own are made of them. False: they
   // make no sense.
   Task<Result<bool>> import_batch(int64_t log_min);
+  // After these: how many bytes of records from `log_min` on the units know, by where the file of the log
+  // begins, which has `file_bytes`. Empty: units are not in order. Reads all units.
+  Task<Result<std::map<uint64_t, uint64_t>>> record_bytes(int64_t log_min, uint64_t file_bytes);
   // What was made of RocketMQ's files before.
   Task<Result<void>> remove_imported();
   // Removes the first of RocketMQ's files when the log has nothing of it, as remove_front().
@@ -130,6 +133,7 @@ class QueueFiles {
   };
   struct Listed;
   struct Peek;
+  struct Account;
   // Units in memory that are in files as well.
   uint64_t tail_bytes_max() const { return options_.waiting_bytes / 6; }
 
@@ -164,6 +168,8 @@ class QueueFiles {
   Task<Result<void>> empty_root(std::string root);
   Task<void> load_worker(std::vector<Listed>& all, size_t& next, Result<void>& result);
   Task<Result<void>> load_queue(Listed& l);
+  Task<Result<void>> account_queue(ConsumeQueue& q, Account& a);
+  Task<void> account_worker(const std::vector<QueueRef>& all, size_t& next, Account& a, Result<void>& result);
   Task<Result<void>> tidy(const std::vector<Listed>& all);
   Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
   Task<Result<bool>> in_order(ConsumeQueue& q, const Listed& l);

@@ -301,7 +301,8 @@ Task<Result<void>> Recovery::load_own() {
   co_return Result<void>();
 }
 
-// RocketMQ stopped in order: every record has its unit, so the newest one of all ends the log.
+// RocketMQ stopped in order: every record has its unit, so the newest one of all ends the log. Files of queues
+// that it lost, or that were deleted, show in what their records are missing in the sum.
 Task<Result<void>> Recovery::load_java() {
   SegmentSet& segments = log_.segments();
   const auto log_min = static_cast<int64_t>(segments.first_base());
@@ -314,6 +315,8 @@ Task<Result<void>> Recovery::load_java() {
   for (const QueueRef& q : table_.all()) end = std::max(end, q->last_physical_end);
   from_ = static_cast<uint64_t>(end);
   if (from_ < segments.first_base() || from_ > segments.end_base()) co_return co_await rebuild_all();
+  CO_TRY_VAR(whole, co_await all_accounted(from_));
+  if (!whole) co_return co_await rebuild_all();
   last_store_ms_ = passed_store_ms_ = checkpoint_.java()->physic_msg_timestamp;
   co_return Result<void>();
 }
