@@ -178,9 +178,11 @@ Task<void> watch_signals(Signals& signals, const ConfigSource& source, broker::B
 
 void log_recovery(const store::RecoveryStats& r) {
   std::string from = std::to_string(r.scanned_from), to = std::to_string(r.scanned_to);
-  const char* what = r.scanned_to == 0 ? "empty store opened"
+  std::string what = r.scanned_to == 0 ? "empty store opened"
                      : r.clean         ? "store opened after a clean stop"
                                        : "store recovered";
+  // Never of a store that is as it should be: files were missing or damaged, or RocketMQ was killed on it.
+  if (r.queues_rebuilt && r.scanned_to != 0) what += "; all ConsumeQueues were made anew from the CommitLog";
   log(LogLevel::notice, ids::store_recovered, what,
       {{"FROM", from},
        {"TO", to},

@@ -1,7 +1,7 @@
-// Does every byte of the log belong to a record that a queue knows? RocketMQ has a unit for each record, so in
-// a directory that it stopped in order the records of all units fill each file of the log, up to the blank
-// record at its end. Where they do not, units or whole queues are missing: nothing else tells of a queue whose
-// directory is not there.
+// Does every byte of the log belong to a record that a queue knows? RocketMQ has a unit for each record, so
+// in a directory that it stopped in order the records of all units fill each file of the log, up to the blank
+// record at its end. Where they do not, units or whole queues are missing: nothing else tells of a queue
+// whose directory is not there.
 #include <algorithm>
 #include <array>
 
@@ -93,8 +93,8 @@ Task<Result<std::map<uint64_t, uint64_t>>> QueueFiles::record_bytes(int64_t log_
 
 Task<Result<bool>> Recovery::all_accounted(uint64_t end) {
   SegmentSet& segments = log_.segments();
-  CO_TRY_VAR(sums, co_await files_.record_bytes(static_cast<int64_t>(segments.first_base()),
-                                                segments.file_bytes()));
+  CO_TRY_VAR(
+      sums, co_await files_.record_bytes(static_cast<int64_t>(segments.first_base()), segments.file_bytes()));
   for (size_t i = 0; i < segments.count(); i++) {
     const std::shared_ptr<Segment> s = segments.at(i);
     const uint64_t file_end = s->base + segments.file_bytes();

@@ -301,8 +301,8 @@ Task<Result<void>> Recovery::load_own() {
   co_return Result<void>();
 }
 
-// RocketMQ stopped in order: every record has its unit, so the newest one of all ends the log. Files of queues
-// that it lost, or that were deleted, show in what their records are missing in the sum.
+// RocketMQ stopped in order: every record has its unit, so the newest one of all ends the log. Files of
+// queues that it lost, or that were deleted, show in what their records are missing in the sum.
 Task<Result<void>> Recovery::load_java() {
   SegmentSet& segments = log_.segments();
   const auto log_min = static_cast<int64_t>(segments.first_base());

@@ -84,6 +84,10 @@ class Directory:
                    self.process)
         self.client = r.Client(self.broker)
 
+    def journal(self):
+        with open(self.path + '/rmqd.log', errors='replace') as f:
+            return f.read()
+
     def wait_for_offsets(self, snap):
         self.wait_for_file('consumerOffset.json', {
             ('Plain@' + group, str(queue)): offset for (group, queue), offset in snap['committed'].items()})
@@ -230,6 +234,7 @@ def round_trip(d, writer, end):
 
     d.start('rmqd')
     compare(first, snapshot(d.client), 'rmqd on the directory')
+    expect((MADE_ANEW in d.journal()) == (end == 'kill'), 'what the start says of the ConsumeQueues: ' + d.journal())
     yield 'rmqd_serves_it'
     write(d.client, 'second', 5)
     second = snapshot(d.client)
@@ -260,6 +265,31 @@ def round_trip(d, writer, end):
     d.end('stop')
     check_store(d.store)
     yield 'and_again'
+
+
+MADE_ANEW = 'all ConsumeQueues were made anew'       # what rmqd's journal says of it
+
+
+def lost_queues(d, writer):
+    """A store that was stopped in order, and lost a queue and a topic's queues since."""
+    d.start(writer)
+    make_topics(d.client)
+    write(d.client, 'first', 9)
+    first = snapshot(d.client)
+    d.end('stop')
+    for lost in ('Plain/1', 'Tagged'):
+        shutil.rmtree('%s/consumequeue/%s' % (d.store, lost))
+    d.start('rmqd')
+    compare(first, snapshot(d.client), 'rmqd on the directory')
+    expect(MADE_ANEW in d.journal(), 'rmqd does not say what it did')
+    yield 'rmqd_serves_it'
+    write(d.client, 'second', 1)
+    second = snapshot(d.client)
+    expect_dense(second, 'after rmqd wrote')
+    grown(first, second, 'after rmqd wrote')
+    d.end('stop')
+    check_store(d.store)
+    yield 'rmqd_goes_on'
 
 
 class Timers:
@@ -787,6 +817,7 @@ def directories(place):
             yield from scenario(place, '%s_%s' % (version, end), lambda d: round_trip(d, writer, end))
         # A 5.5 that was killed looks at every record of ours, a 4.9 takes the CRC for a property like others.
         yield from scenario(place, '%s_crc' % version, lambda d: round_trip(d, writer, 'kill'), crc=True)
+        yield from scenario(place, '%s_lost_queues' % version, lambda d: lost_queues(d, writer))
     yield from scenario(place, 'timers', timers)
     yield from scenario(place, 'transactions', transactions)
     for end in ('stop', 'kill'):

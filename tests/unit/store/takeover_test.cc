@@ -1,5 +1,5 @@
-// A directory that RocketMQ stopped in order and of which ConsumeQueue files are missing: it has no checkpoint
-// of ours, and its own says nothing of which queues there are.
+// A directory that RocketMQ stopped in order and of which ConsumeQueue files are missing: it has no
+// checkpoint of ours, and its own says nothing of which queues there are.
 #include "machine.h"
 
 namespace rmq::store::test {
@@ -50,7 +50,8 @@ TEST(Takeover, AWholeDirectoryIsTakenAsItIs) {
 }
 
 TEST(Takeover, AQueueWhoseFilesAreGoneIsMadeAgain) {
-  for (const char* lost : {"consumequeue/Rare", "consumequeue/Rare/7", "consumequeue/T/0", "consumequeue/T"}) {
+  for (const char* lost :
+       {"consumequeue/Rare", "consumequeue/Rare/7", "consumequeue/T/0", "consumequeue/T"}) {
     SCOPED_TRACE(lost);
     RocketMqStore m;
     m.remove_files(lost);
