@@ -458,8 +458,10 @@ const ConfigKey<B> broker_keys[] = {
      true},
     {"filterSupportRetry",
      &B::filterSupportRetry,
-     "Messages of a retry topic come back only when they match the group's SQL92 expression for the topic "
-     "that they came from; false: all of them come back.",
+     "A pull of a retry topic by SQL92 gets the messages that match the group's expression for the topic "
+     "that "
+     "they came from; false: those that match the one for the retry topic. By tags, as RocketMQ's clients "
+     "subscribe to it, all of them come back.",
      0,
      0,
      {},

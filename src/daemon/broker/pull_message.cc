@@ -25,12 +25,19 @@ void refuse(Request& r, ResponseCode code, std::string_view remark,
   r.answer<proto::PullMessage>(code, h, remark);
 }
 
-bool take_filter(Request& r, std::expected<SubscriptionFilter, Refusal> found, SubscriptionFilter& filter) {
+// With filterSupportRetry the expression of a retry topic does not count, those of the original topics do;
+// tags do count. The group is the one that the topic is of, as in RocketMQ.
+bool take_filter(Broker& b, Request& r, std::string_view topic,
+                 std::expected<SubscriptionFilter, Refusal> found, SubscriptionFilter& filter) {
   if (!found) {
     refuse(r, found.error().code, found.error().remark);
     return false;
   }
   filter = std::move(*found);
+  if (b.config.filterSupportRetry && filter.by_expression() && proto::is_retry_topic(topic)) {
+    const std::string_view group = topic.substr(proto::names::retry_prefix.size());
+    filter = SubscriptionFilter::of_retries(b.filters, group.substr(0, group.find('+')));
+  }
   return true;
 }
 
@@ -40,7 +47,7 @@ bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHea
   if ((h.sys_flag & flags::subscription) != 0) {
     auto found = filter_of_request(b, h.topic, h.subscription.value_or(std::string_view{}),
                                    h.expression_type.value_or(std::string_view{}));
-    return take_filter(r, std::move(found), filter);
+    return take_filter(b, r, h.topic, std::move(found), filter);
   }
   const ConsumerGroupInfo* g = b.clients.consumers(h.consumer_group);
   if (g == nullptr) {
@@ -67,7 +74,7 @@ bool find_subscription(Broker& b, Request& r, const proto::PullMessageRequestHea
     refuse(r, ResponseCode::SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest");
     return false;
   }
-  return take_filter(r, filter_of_group(b, h.consumer_group, *s, h.sub_version), filter);
+  return take_filter(b, r, h.topic, filter_of_group(b, h.consumer_group, *s, h.sub_version), filter);
 }
 
 // Group, topic, queue, subscription. False: answered.

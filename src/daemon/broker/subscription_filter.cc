@@ -27,6 +27,14 @@ SubscriptionFilter SubscriptionFilter::of_expression(ExpressionRef e) {
   return f;
 }
 
+SubscriptionFilter SubscriptionFilter::of_retries(const ConsumerFilterManager& filters,
+                                                  std::string_view group) {
+  SubscriptionFilter f;
+  f.filters_ = &filters;
+  f.group_ = group;
+  return f;
+}
+
 bool SubscriptionFilter::matches_tags_code(int64_t tags_code) const {
   return all_tags_ || (tags_code == static_cast<int32_t>(tags_code) &&
                        std::binary_search(codes_.begin(), codes_.end(), static_cast<int32_t>(tags_code)));
@@ -86,27 +94,20 @@ std::expected<SubscriptionFilter, Refusal> filter_of_request(Broker& b, std::str
 std::expected<SubscriptionFilter, Refusal> filter_of_group(Broker& b, std::string_view group,
                                                            const proto::SubscriptionData& s,
                                                            int64_t sub_version) {
-  SubscriptionFilter filter;
-  if (s.is_tag_type() || s.class_filter_mode) {
-    filter = SubscriptionFilter::of_tags(s);
-  } else {
-    const auto* known = b.filters.find(s.topic, group);
-    if (known == nullptr) {
-      std::string_view reason = b.filters.why_refused(s.topic, group);
-      return std::unexpected(Refusal{
-          ResponseCode::FILTER_DATA_NOT_EXIST,
-          fmt::format("The broker's consumer filter data is not exist!Your expression may be wrong!{}{}",
-                      reason.empty() ? "" : " ", reason)});
-    }
-    if (known->data.client_version < sub_version)
-      return std::unexpected(
-          Refusal{ResponseCode::FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"});
-    if (!b.config.enablePropertyFilter) return std::unexpected(not_supported(s.expression_type));
-    filter = SubscriptionFilter::of_expression(known->expression);
+  if (s.is_tag_type() || s.class_filter_mode) return SubscriptionFilter::of_tags(s);
+  const auto* known = b.filters.find(s.topic, group);
+  if (known == nullptr) {
+    std::string_view reason = b.filters.why_refused(s.topic, group);
+    return std::unexpected(Refusal{
+        ResponseCode::FILTER_DATA_NOT_EXIST,
+        fmt::format("The broker's consumer filter data is not exist!Your expression may be wrong!{}{}",
+                    reason.empty() ? "" : " ", reason)});
   }
-  if (b.config.filterSupportRetry && proto::is_retry_topic(s.topic))
-    filter.also_for_retries(b.filters, group);
-  return filter;
+  if (known->data.client_version < sub_version)
+    return std::unexpected(
+        Refusal{ResponseCode::FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"});
+  if (!b.config.enablePropertyFilter) return std::unexpected(not_supported(s.expression_type));
+  return SubscriptionFilter::of_expression(known->expression);
 }
 
 }  // namespace rmq::broker

@@ -22,11 +22,11 @@ class SubscriptionFilter : public store::MessageFilter {
   // Messages pass whose tag has one of the subscription's hashes; the client compares the tags themselves.
   static SubscriptionFilter of_tags(const proto::SubscriptionData& s);
   static SubscriptionFilter of_expression(ExpressionRef e);
-  // Of a retry topic: messages pass that the group's expression for their original topic lets pass.
-  void also_for_retries(const ConsumerFilterManager& filters, std::string_view group) {
-    filters_ = &filters;
-    group_ = group;
-  }
+  // Of a retry topic: messages pass that the group's expression for their original topic lets pass, or that
+  // have none. `filters` outlives it.
+  static SubscriptionFilter of_retries(const ConsumerFilterManager& filters, std::string_view group);
+
+  bool by_expression() const { return expression_ != nullptr; }
 
   // What MessageStore::get() and LongPolling take; null when everything passes. Valid as long as this.
   const store::MessageFilter* wanted() const { return all_tags_ && !needs_record() ? nullptr : this; }

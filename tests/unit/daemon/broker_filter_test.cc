@@ -359,7 +359,7 @@ TEST(BrokerFilter, CostlyExpressionsAreServedInParts) {
 }
 
 Task<void> retries(World& w) {
-  std::vector<Sub> subs = {{"T", "n > 5"}, {"%RETRY%g", "*", 1, "TAG"}};
+  std::vector<Sub> subs = {{"T", "n > 5"}, {"%RETRY%g", "n = 1"}};
   co_await beat(w, heartbeat("c", "g", subs));
   auto a = co_await w.send("%RETRY%g", "small",
                            "n\1"
@@ -371,10 +371,18 @@ Task<void> retries(World& w) {
                       "n\1"
                       "1\2RETRY_TOPIC\1U\2");
   a = co_await w.peer->call(pull_frame(w, "g", "1", "", "", "%RETRY%g"));
-  EXPECT_EQ(bodies(a), "small,large,other");
+  EXPECT_EQ(bodies(a), "small,other");
   w.config.filterSupportRetry = true;
   a = co_await w.peer->call(pull_frame(w, "g", "1", "", "", "%RETRY%g"));
   EXPECT_EQ(bodies(a), "large,other") << "by the expression for the topic that they come from";
+  a = co_await w.peer->call(pull_frame(w, "g", "1", "n = 1", "SQL92", "%RETRY%g"));
+  EXPECT_EQ(bodies(a), "large,other") << "the request's own does not count";
+  a = co_await w.peer->call(pull_frame(w, "g", "1", "*", "TAG", "%RETRY%g"));
+  EXPECT_EQ(bodies(a), "small,large,other");
+  subs.back() = {"%RETRY%g", "*", 2, "TAG"};
+  co_await beat(w, heartbeat("c", "g", subs));
+  a = co_await w.peer->call(pull_frame(w, "g", "1", "", "", "%RETRY%g"));
+  EXPECT_EQ(bodies(a), "small,large,other") << "RocketMQ's clients subscribe to it by tags";
 }
 TEST(BrokerFilter, RetryTopicsGoByTheOriginalSubscription) {
   simulate({retries});
@@ -400,6 +408,10 @@ Task<void> after_restart(World& w) {
   EXPECT_EQ(f->data.client_version, 5);
   EXPECT_TRUE(f->data.is_dead()) << "nobody is there after a start";
   EXPECT_TRUE(f->expression->expression().matches("n\1\"é\2"));
+  auto a = co_await w.send("%RETRY%g", "small", "n\0011\2RETRY_TOPIC\1T\2");
+  a = co_await w.send("%RETRY%g", "quoted", "n\1it's\2RETRY_TOPIC\1T\2");
+  a = co_await w.peer->call(pull_frame(w, "g", "0", "TRUE", "SQL92", "%RETRY%g"));
+  EXPECT_EQ(bodies(a), "quoted") << "in force before anybody is there";
   std::vector<Sub> subs = {{"T", "n = 'it''s' OR n = '\"é'", 5}};
   co_await beat(w, heartbeat("c", "g", subs));
   EXPECT_FALSE(f->data.is_dead());
@@ -415,6 +427,7 @@ Task<void> after_expiry(World& w) {
 TEST(BrokerFilter, AreKeptAndExpire) {
   BrokerConfig config = test_config();
   config.filterDataCleanTimeSpan = 60'000;
+  config.filterSupportRetry = true;
   simulate({before_restart, after_restart, after_expiry}, config);
 }
 
