@@ -10,14 +10,16 @@ import subprocess
 import time
 import zlib
 
+import compacted
+import filters
 import halves
 import inner_batches as inner
 import light
 import pops as pop
 import remoting as r
 from harness import Unusable, command, wait_until
-from remoting import unique
-from store_directory import FILES, Directory, Failed, check_store, expect, relaxed_json, rmqctl
+from remoting import Failed, expect, unique
+from store_directory import FILES, Directory, check_store, relaxed_json, rmqctl
 
 TOPICS = {'Plain': 4, 'Tagged': 2, 'Batches': 1, 'Big': 3}
 SCHEDULE = 'SCHEDULE_TOPIC_XXXX'
@@ -549,86 +551,27 @@ def inner_batches(d, end):
     yield 'and_again'
 
 
-COMPACTED = 'Compacted'
-COMPACTION_KEYS = 30
-
-
-def write_compacted(client, first, count):
-    for i in range(first, first + count):
-        r.send(client, COMPACTED, 0, b'%d ' % i + b'x' * (150 + i % 90), r.properties(
-            KEYS='key%d' % (i % COMPACTION_KEYS), TAGS='t%d' % (i % 2), UNIQ_KEY=unique('comp', i)))
-
-
-def read_compacted(client):
-    """{queue offset: record without its physical offset} of a consumer that begins at 0."""
-    _, end = r.offsets(client, COMPACTED, 0)
-    at, out = 0, {}
-    while at < end:
-        fields = dict(consumerGroup='reader', topic=COMPACTED, queueId=0, queueOffset=at, maxMsgNums=32,
-                      sysFlag=4, commitOffset=0, suspendTimeoutMillis=0, subscription='*', subVersion=0,
-                      expressionType='TAG')
-        header, body = client.call(r.PULL, fields, good=(r.SUCCESS,))
-        while body:
-            size, = struct.unpack_from('>I', body)
-            offset, = struct.unpack_from('>q', body, 20)
-            expect(not out or offset > max(out), 'offset %d after %s' % (offset, sorted(out)[-1:]))
-            out[offset] = body[:28] + body[36:size]
-            body = body[size:]
-        at = int(header['extFields']['nextBeginOffset'])
-    return out
-
-
-def wait_compacted(client, count, what):
-    """Until the full files of the queue are compacted: what is left then. Every message is as its offset
-    says, and the latest of each key is there."""
-    left = {}
-
-    def few():
-        left.clear()
-        left.update(read_compacted(client))
-        return len(left) < COMPACTION_KEYS + 100    # the last file has 99 at most
-    wait_until(few, 60, what + ' compacts')
-    while True:                         # RocketMQ rests from 4 to 7 s
-        time.sleep(8)
-        before = dict(left)
-        few()
-        if left == before:
-            break
-    for offset, record in left.items():
-        expect(b'%d xxx' % offset in record, '%s: another message at %d: %r' % (what, offset, record))
-    lost = set(range(count - COMPACTION_KEYS, count)) - set(left)
-    expect(not lost, '%s: the latest of their keys are lost: %s' % (what, sorted(lost)))
-    return dict(left)
-
-
-def same_records(before, after, what):
-    expect(sorted(before) == sorted(after), '%s: lost %s, new %s' % (
-        what, sorted(set(before) - set(after)), sorted(set(after) - set(before))))
-    other = [k for k in before if before[k] != after[k]]
-    expect(not other, '%s: other bytes at %s' % (what, other))
-
-
 def compaction(d):
     """A compacted topic, both ways: what is left of it is the same, and each goes on compacting what the
     other has left."""
     d.options = ['compactionCqMappedFileSize=4600', 'compactionMappedFileSize=23000',
                  'compactionScheduleInternal=3000']
     d.start('reference')
-    d.client.call(r.UPDATE_TOPIC, dict(topic=COMPACTED, defaultTopic='TBW102', readQueueNums=1,
+    d.client.call(r.UPDATE_TOPIC, dict(topic=compacted.TOPIC, defaultTopic='TBW102', readQueueNums=1,
                                        writeQueueNums=1, perm=6, topicFilterType='SINGLE_TAG', topicSysFlag=0,
                                        order='false', attributes='+cleanup.policy=COMPACTION'))
-    write_compacted(d.client, 0, 400)
-    first = wait_compacted(d.client, 400, 'RocketMQ')
+    compacted.write(d.client, 0, 400)
+    first = compacted.wait(d.client, 400, 'RocketMQ')
     time.sleep(2.5)
     d.end('stop')
     check_store(d.store)
     yield 'rocketmq_compacts'
 
     d.start('rmqd')
-    same_records(first, read_compacted(d.client), 'rmqd on the directory')
+    compacted.same_records(first, compacted.read(d.client), 'rmqd on the directory')
     yield 'rmqd_serves_it'
-    write_compacted(d.client, 400, 400)
-    second = wait_compacted(d.client, 800, 'rmqd')
+    compacted.write(d.client, 400, 400)
+    second = compacted.wait(d.client, 800, 'rmqd')
     d.end('stop')
     report = check_store(d.store)
     expect(report['compactedRecords'] >= len(second), 'store check saw %s' % report)
@@ -637,22 +580,64 @@ def compaction(d):
     small = d.options
     d.options = small[:2] + ['compactionScheduleInternal=3600000']
     d.start('reference')
-    same_records(second, read_compacted(d.client), 'RocketMQ on the directory')
+    compacted.same_records(second, compacted.read(d.client), 'RocketMQ on the directory')
     yield 'rocketmq_serves_both'
     d.end('stop')
     d.options = small
     d.start('reference')
-    write_compacted(d.client, 800, 400)
-    third = wait_compacted(d.client, 1200, 'RocketMQ again')
+    compacted.write(d.client, 800, 400)
+    third = compacted.wait(d.client, 1200, 'RocketMQ again')
     time.sleep(2.5)
     d.end('stop')
     check_store(d.store)
     d.start('rmqd')
-    same_records(third, read_compacted(d.client), 'rmqd after the way back')
+    compacted.same_records(third, compacted.read(d.client), 'rmqd after the way back')
     d.end('kill')
     check_store(d.store)
     d.start('rmqd')
-    same_records(third, read_compacted(d.client), 'rmqd after a kill')
+    compacted.same_records(third, compacted.read(d.client), 'rmqd after a kill')
+    d.end('stop')
+    check_store(d.store)
+    yield 'and_again'
+
+
+def kept_filters(d, end):
+    """SQL92 filters of groups that one broker has kept are in force at the other before anybody registers
+    them again, and by their versions after that, both ways."""
+    d.options = filters.OPTIONS
+    f = filters.Filters(d)
+    d.start('reference')
+    f.make_topics()
+    f.register('filterers', 'n > 5', 100)
+    f.register('others', filters.QUOTES, 200)
+    f.register('online', 'n BETWEEN 1 AND 2', 300)
+    f.expect_retries('RocketMQ')
+    f.wait_for_file()
+    d.end(end)
+    check_store(d.store)
+
+    d.start('rmqd')
+    f.expect_retries('rmqd on the directory')
+    yield 'rmqd_keeps_them'
+    f.expect_older_ignored('filterers', 'rmqd on the directory')
+    f.expect_older_ignored('others', 'rmqd on the directory')
+    yield 'their_versions_count_at_rmqd'
+    f.register('filterers', 'n < 3', 101)
+    f.register('added', "n IN ('4', '7')", 1)
+    f.expect_retries('rmqd')
+    f.wait_for_file()
+    d.end(end)
+    check_store(d.store)
+
+    d.start('reference')
+    f.expect_retries('RocketMQ again')
+    yield 'rocketmq_keeps_them'
+    for group in f.kept:
+        f.expect_older_ignored(group, 'RocketMQ again')
+    yield 'their_versions_count_at_rocketmq'
+    d.end('stop')
+    d.start('rmqd')
+    f.expect_retries('rmqd after the way back')
     d.end('stop')
     check_store(d.store)
     yield 'and_again'
@@ -727,4 +712,6 @@ def directories(place):
     for end in ('stop', 'kill'):
         yield from scenario(place, 'batch_topic_' + end, lambda d: inner_batches(d, end))
     yield from scenario(place, 'compaction', compaction)
+    for end in ('stop', 'kill'):
+        yield from scenario(place, 'filters_' + end, lambda d: kept_filters(d, end))
     yield from scenario(place, 'rocksdb', rocksdb)

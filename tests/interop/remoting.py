@@ -9,11 +9,21 @@ SEND, PULL, QUERY_OFFSET, UPDATE_OFFSET = 10, 11, 14, 15
 UPDATE_TOPIC, ALL_TOPICS, MAX_OFFSET, MIN_OFFSET = 17, 21, 30, 31
 UPDATE_GROUP, ALL_GROUPS, SEND_BATCH, RECALL = 200, 201, 320, 370
 END_TRANSACTION, COMMIT, ROLLBACK = 37, 8, 12
+HEARTBEAT = 34
 SUCCESS, PULL_NOT_FOUND, PULL_RETRY, PULL_OFFSET_MOVED = 0, 19, 20, 21
 
 
 class Refused(Exception):
     pass
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
 
 
 class Client:
@@ -38,6 +48,13 @@ class Client:
         return self.opaque
 
     def answer(self):
+        """The next answer; what the broker asks or tells on its own is passed over."""
+        while True:
+            header, body = self.frame()
+            if header['flag'] & 1:
+                return header, body
+
+    def frame(self):
         head = self.file.read(8)
         if len(head) < 8:
             raise ConnectionError('the broker closed the connection')

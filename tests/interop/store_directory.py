@@ -6,19 +6,11 @@ import subprocess
 
 import remoting as r
 from harness import ROOT, Unusable, command, free_ports, registered, wait_until
+from remoting import expect
 
 # Small files, so that a few megabytes make several; both brokers must be told the same.
 FILES = ['mappedFileSizeCommitLog=4194304', 'mappedFileSizeConsumeQueue=20000', 'maxMessageSize=1048576',
          'flushConsumerOffsetInterval=1000']
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
 
 
 def rmqctl():
