@@ -459,9 +459,8 @@ const ConfigKey<B> broker_keys[] = {
     {"filterSupportRetry",
      &B::filterSupportRetry,
      "A pull of a retry topic by SQL92 gets the messages that match the group's expression for the topic "
-     "that "
-     "they came from; false: those that match the one for the retry topic. By tags, as RocketMQ's clients "
-     "subscribe to it, all of them come back.",
+     "that they came from; false: those that match the one for the retry topic. By tags, as RocketMQ's "
+     "clients subscribe to it, all of them come back.",
      0,
      0,
      {},
