@@ -127,7 +127,7 @@ def go(place):
 ALONE_JAVA = ['order_global', 'order_over_restart', 'order_owners_over_restart', 'delay_over_restart',
               'transaction_set_aside', 'transaction_over_restart', 'lmq', 'compaction',
               'batch_topic_over_restart']
-ALONE_POP = ['pop_over_restart']        # clients of 5.x only
+ALONE_POP = ['pop_over_restart', 'pop_init_modes']          # clients of 5.x only
 ALONE_GO = ['go_order_over_restart']
 
 
@@ -136,7 +136,8 @@ def brokers(place):
     soon, compaction of small files."""
     options = ['transactionTimeOut=1000', 'transactionCheckInterval=2000', 'transactionCheckMax=3',
                'enableLmq=true', 'enableMultiDispatch=true', 'compactionCqMappedFileSize=4600',
-               'compactionMappedFileSize=23000', 'compactionScheduleInternal=3000']
+               'compactionMappedFileSize=23000', 'compactionScheduleInternal=3000',
+               'initPopOffsetByCheckMsgInMem=false']
     cluster = Cluster(place.procs, os.path.join(place.directory, 'servers'), broker=place.target,
                       namesrv=place.target, extra=options)
     for name in list(JAVA_VERSIONS) + ['go']:

@@ -37,6 +37,7 @@ public final class Main {
         BatchTopicChecks.add(all);
         if (Versions.hasPop()) {
             PopChecks.add(all);
+            PopRequestChecks.add(all);
         }
         return all;
     }
@@ -49,6 +50,7 @@ public final class Main {
         TransactionChecks.addAlone(all);
         if (Versions.hasPop()) {
             PopChecks.addAlone(all);
+            PopRequestChecks.addAlone(all);
         }
         BodyChecks.addAlone(all);
         BatchTopicChecks.addAlone(all);

@@ -49,7 +49,7 @@ final class ReplayChecks {
         return client(env).findBrokerAddressInPublish(env.queues(topic).get(0).getBrokerName());
     }
 
-    private static void reset(Env env, String topic, String group, long ms) throws Exception {
+    static void reset(Env env, String topic, String group, long ms) throws Exception {
         Map<MessageQueue, Long> to = api(env).invokeBrokerToResetOffset(broker(env, topic), topic, group, ms, true,
             Env.API_TIMEOUT_MS);
         equal(to.size(), QUEUES, "queues that were reset");
@@ -64,7 +64,7 @@ final class ReplayChecks {
     }
 
     /** 20 messages "old", then 20 "new"; a time in between comes out. */
-    private static long sendOldAndNew(Env env, String topic) throws Exception {
+    static long sendOldAndNew(Env env, String topic) throws Exception {
         env.sendMany(topic, "old", 20);
         Thread.sleep(700);
         long between = System.currentTimeMillis();
