@@ -49,12 +49,15 @@ struct Observed {
 
 class ShownProgress : public store::RecoveryProgress {
  public:
-  explicit ShownProgress(Exporter& exporter) : exporter_(exporter) {}
+  explicit ShownProgress(Exporter& exporter) : exporter_(exporter), told_ns_(Loop::current().now_ns()) {}
   void on_progress(int per_cent, int64_t physical_offset) override {
     std::string text = "Recovering the store: " + std::to_string(per_cent) + " %, at offset " +
                        std::to_string(physical_offset);
     notify_more_time(text, more_start_time_ns);
     exporter_.set_not_ready(text);
+    const int64_t now_ns = Loop::current().now_ns();
+    if (now_ns - told_ns_ < tell_again_ns) return;  // a short one is told by its end
+    told_ns_ = now_ns;
     log(LogLevel::info, text);
   }
   void on_damage(int64_t at, int64_t next_valid) override {
@@ -71,7 +74,9 @@ class ShownProgress : public store::RecoveryProgress {
   }
 
  private:
+  static constexpr int64_t tell_again_ns = 2 * ns_per_s;
   Exporter& exporter_;
+  int64_t told_ns_;
 };
 
 // A log that cannot be written ends the process; systemd starts it again and recovery decides.

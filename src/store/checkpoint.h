@@ -25,6 +25,7 @@ class CheckpointFiles {
   Task<Result<void>> lock();
   Task<Result<void>> load();  // a missing or broken file is not an error
   const std::optional<OwnCheckpoint>& own() const { return own_; }
+  uint64_t log_durable() const { return own_ ? static_cast<uint64_t>(own_->log_durable) : 0; }  // by own()
   const std::optional<JavaCheckpoint>& java() const { return java_; }
   bool abort_exists() const { return abort_exists_; }
   bool abort_is_ours() const { return abort_is_ours_; }  // else a RocketMQ broker left it

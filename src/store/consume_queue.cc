@@ -79,7 +79,8 @@ bool QueueTable::push(ConsumeQueue& q, const QueueUnit& u, int64_t count) {
   size_t at = q.tail.size();
   q.tail.resize(at + static_cast<size_t>(count) * unit_bytes);
   for (; at < q.tail.size(); at += unit_bytes) encode_unit(q.tail.data() + at, u);
-  q.last_physical_end = u.physical_offset + u.bytes;
+  q.blank_end = is_blank(u);
+  if (!q.blank_end) q.last_physical_end = u.physical_offset + u.bytes;
   bool was_clean = q.unwritten() == 0;
   const bool was_unused = q.max_offset == 0;
   q.max_offset += count;

@@ -45,7 +45,8 @@ struct ConsumeQueue {
   int64_t front_physical = -1;  // of the unit of offset front_at; -1: not known
   int64_t front_at = -1;
   int64_t min_for_log = -1;       // where the log began when min_offset was found out
-  int64_t last_physical_end = 0;  // of the newest unit
+  int64_t last_physical_end = 0;  // of the newest unit that is not blank
+  bool blank_end = false;         // blank units are the newest: of lost messages
   int64_t written = 0;            // units below it are in the files
   int64_t synced = 0;             // and on stable storage
   int64_t files_begin = -1;       // first unit of the first file; -1: no files

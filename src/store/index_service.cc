@@ -45,6 +45,7 @@ IndexService::IndexService(Disk& disk, const StoreOptions& o, StoreStats& stats,
 void IndexService::start(uint64_t confirmed, Inherited inherited) {
   confirmed_ = confirmed;
   inherited_ = inherited;
+  if (stats_.recovery.quarantined_ranges != 0) found_damaged("messages that it knows were set aside");
   if (enabled()) tasks_.spawn(run());
 }
 

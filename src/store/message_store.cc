@@ -143,7 +143,7 @@ Task<Result<void>> MessageStore::Impl::open(RecoveryProgress* progress) {
   CO_TRY(co_await begin_batch_topics());
   CO_TRY(co_await checkpoint_files_.lock());
   CO_TRY(co_await checkpoint_files_.load());
-  auto loaded = co_await log_.segments().load();
+  auto loaded = co_await log_.segments().load(options_.damaged_log, checkpoint_files_.log_durable());
   if (const auto& lost = log_.segments().lost(); lost && progress != nullptr)
     progress->on_damage(static_cast<int64_t>(lost->begin), static_cast<int64_t>(lost->end));
   CO_TRY(loaded);

@@ -42,10 +42,10 @@ Task<Result<void>> QueueEnds::clear() {
   co_return co_await write();
 }
 
-Task<Result<void>> QueueEnds::learn(int64_t log_min) {
+Task<Result<void>> QueueEnds::learn(int64_t log_min, bool all) {
   bool changed = false;
   for (const QueueRef& q : table_.all()) {
-    if (q->max_offset == 0 || q->last_physical_end > log_min) continue;
+    if (q->max_offset == 0 || (q->last_physical_end > log_min && !all)) continue;
     int64_t& end = known_[{q->topic->name, q->id}];
     changed = changed || q->max_offset > end;
     end = std::max(end, q->max_offset);
@@ -77,11 +77,12 @@ bool has_in_tail(const ConsumeQueue& q, int64_t log_min, int64_t durable) {
 }
 }  // namespace
 
-// A record between `log_min` and `durable` stays in the log whatever happens, and says where its queue ends.
+// A record between `log_min` and `durable` stays in the log whatever happens, and says where its queue ends;
+// unless messages behind it are lost.
 Task<void> QueueEnds::look_at(ConsumeQueue& q, int64_t log_min, int64_t durable, bool& changed) {
   QueueRef keep(&q);
   int64_t end = q.max_offset;
-  if (q.last_physical_end > log_min) {
+  if (q.last_physical_end > log_min && !q.blank_end) {
     if (q.last_physical_end <= durable || has_in_tail(q, log_min, durable)) {
       changed = changed || q.end_floor > 0;
       q.end_floor = 0;

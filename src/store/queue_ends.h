@@ -33,8 +33,8 @@ class QueueEnds {
   // The file is for a log that begins there. One that still begins before has more of the queues than the
   // file says; of one that begins later something was lost without us.
   int64_t log_begin() const { return log_begin_; }
-  // Queues of the table of which the log has nothing become known as well, and durable.
-  Task<Result<void>> learn(int64_t log_min);
+  // Queues of the table of which the log has nothing become known as well, and durable. `all`: every queue.
+  Task<Result<void>> learn(int64_t log_min, bool all = false);
   Task<Result<void>> clear();  // there is no log
   void forget_known() { known_.clear(); }
 

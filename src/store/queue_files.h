@@ -172,6 +172,7 @@ class QueueFiles {
   Task<void> account_worker(const std::vector<QueueRef>& all, size_t& next, Account& a, Result<void>& result);
   Task<Result<void>> tidy(const std::vector<Listed>& all);
   Task<Result<void>> find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l);
+  Task<Result<void>> judge_blank_end(ConsumeQueue& q, const Listed& l, Peek& p);
   Task<Result<bool>> in_order(ConsumeQueue& q, const Listed& l);
   Task<Result<void>> trim_disorder(ConsumeQueue& q, int64_t log_min, bool& trimmed);
   bool ends_otherwise(const ConsumeQueue& q, const Listed& l) const;

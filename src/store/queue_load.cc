@@ -92,6 +92,26 @@ Task<Result<void>> QueueFiles::sync_file(ConsumeQueue& q, int64_t file_first) {
   co_return co_await f->sync();
 }
 
+// Blank units at the end are of lost messages where rmqd.ends says that the queue reaches so far. Else they
+// are the filling before a unit that no file has.
+Task<Result<void>> QueueFiles::judge_blank_end(ConsumeQueue& q, const Listed& l, Peek& p) {
+  QueueUnit last;
+  int64_t at = q.max_offset;
+  for (; at > q.files_begin; at--) {
+    CO_TRY_VAR(unit, co_await read_unit(q, at - 1, p));
+    last = unit;
+    if (!is_blank(last)) break;
+  }
+  if (at == q.files_begin) {
+    q.max_offset = 0;
+    co_return Result<void>();
+  }
+  q.last_physical_end = last.physical_offset + last.bytes;
+  q.max_offset = std::max(at, std::min(q.max_offset, l.ends.end_of(l.topic, l.id)));
+  q.blank_end = q.max_offset > at;
+  co_return Result<void>();
+}
+
 Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int64_t>& files, Listed& l) {
   Peek peek;
   q.files_begin = files.front();
@@ -100,11 +120,7 @@ Task<Result<void>> QueueFiles::find_ends(ConsumeQueue& q, const std::vector<int6
     CO_TRY_VAR(count, co_await count_below(q, files[i], l.limit, peek));
     if (count == 0) continue;
     q.max_offset = files[i] + count;
-    CO_TRY_VAR(last, co_await read_unit(q, q.max_offset - 1, peek));
-    if (is_blank(last))
-      q.max_offset = 0;  // nothing but the filling before a first unit
-    else
-      q.last_physical_end = last.physical_offset + last.bytes;
+    CO_TRY(co_await judge_blank_end(q, l, peek));
     break;
   }
   if (q.max_offset == 0) co_return Result<void>();

@@ -224,8 +224,8 @@ void Recovery::apply_ends() {
   for (const auto& [queue, end] : ends_.known()) {
     ConsumeQueue& q = table_.get_or_create(queue.first, queue.second);
     if (q.max_offset == 0 && q.files_begin < 0) table_.start_at(q, end);
-    // What came before was damaged.
-    const bool fill = quarantined_ && q.max_offset < end && end - q.max_offset <= gap_units_max;
+    // What came before was damaged, now or at a start before this one.
+    const bool fill = q.max_offset < end && end - q.max_offset <= gap_units_max;
     while (fill && q.max_offset < end) table_.push(q, {0, blank_unit_size, 0});
     if (fill) {
       q.next_offset = q.max_offset;
@@ -321,6 +321,23 @@ Task<Result<void>> Recovery::load_java() {
   co_return Result<void>();
 }
 
+// Files of the log were missing or cut short. What is left of the queues says where they ended, also those
+// whose last messages are lost.
+Task<Result<void>> Recovery::load_with_gaps() {
+  const auto log_min = static_cast<int64_t>(log_.segments().first_base());
+  if (own_ == nullptr) CO_TRY(co_await files_.remove_imported());
+  CO_TRY(co_await files_.load(own_ != nullptr ? own_->queues_durable : INT64_MAX, log_min, false, ends_));
+  CO_TRY(co_await ends_.learn(log_min, true));
+  quarantined_ = true;
+  for (const SegmentSet::Lost& l : log_.segments().bridged()) {
+    stats_.recovery.quarantined_ranges++;
+    stats_.recovery.quarantined_bytes += l.end - l.begin;
+    if (progress_ != nullptr)
+      progress_->on_quarantine(static_cast<int64_t>(l.begin), static_cast<int64_t>(l.end));
+  }
+  co_return co_await rebuild_all();
+}
+
 Task<Result<void>> Recovery::load_queues() {
   SegmentSet& segments = log_.segments();
   const auto& own = checkpoint_.own();
@@ -329,6 +346,7 @@ Task<Result<void>> Recovery::load_queues() {
   if (own && static_cast<uint64_t>(own->queues_durable) >= segments.first_base()) own_ = &*own;
   clean_ = own_ != nullptr && own_->clean && !checkpoint_.abort_exists();
   stats_.recovery.clean = clean_;
+  if (!segments.bridged().empty()) co_return co_await load_with_gaps();
   if (own_ != nullptr) co_return co_await load_own();
   if (!checkpoint_.abort_exists() && checkpoint_.java()) {
     stats_.recovery.clean = true;
@@ -536,6 +554,7 @@ Task<Result<void>> Recovery::write_again(uint64_t from) {
 Task<Result<Recovery::Outcome>> Recovery::run() {
   auto out = co_await recover();
   co_await ahead_.join();
+  if (out) CO_TRY(co_await log_.segments().keep_bridges());
   co_return out;
 }
 

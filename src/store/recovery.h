@@ -44,6 +44,7 @@ class Recovery {
   Task<Result<void>> load_queues();
   Task<Result<void>> load_own();
   Task<Result<void>> load_java();
+  Task<Result<void>> load_with_gaps();
   // queue_account.cc: the queues know every record of the log below `end`. False: units are missing.
   Task<Result<bool>> all_accounted(uint64_t end);
   Task<Result<void>> rebuild_all();

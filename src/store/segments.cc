@@ -1,7 +1,5 @@
 #include "store/segments.h"
 
-#include <vector>
-
 #include "base/check.h"
 
 namespace rmq::store {
@@ -19,13 +17,17 @@ std::shared_ptr<Segment> SegmentSet::find(uint64_t physical) const {
   return i < files_.size() ? files_[i] : nullptr;
 }
 
-Task<Result<std::unique_ptr<File>>> SegmentSet::open_file(uint64_t base, bool create) {
-  OpenHow how{.write = true, .create = create, .direct = stats_.direct_io};
-  auto f = co_await disk_.open(path_of(base), how);
+Task<Result<std::unique_ptr<File>>> SegmentSet::open_file(std::string path, OpenHow how) {
+  auto f = co_await disk_.open(path, how);
   if (f || f.error().code != Errc::unsupported || !how.direct) co_return f;
   stats_.direct_io = false;  // through the page cache then; every write is still synced as asked
   how.direct = false;
-  co_return co_await disk_.open(path_of(base), how);
+  co_return co_await disk_.open(std::move(path), how);
+}
+
+Task<Result<std::unique_ptr<File>>> SegmentSet::open_file(uint64_t base, bool create) {
+  const OpenHow how{.write = true, .create = create, .direct = stats_.direct_io};
+  co_return co_await open_file(path_of(base), how);
 }
 
 // Reserved in full, or at least of full size where the file system cannot reserve.
@@ -40,9 +42,10 @@ Error SegmentSet::lost(uint64_t begin, uint64_t end, const char* why) {
   return Error{Errc::corrupt, 0, why};
 }
 
-Task<Result<void>> SegmentSet::load() {
-  auto made = co_await disk_.make_dirs(dir_);
-  if (!made) co_return made;
+Task<Result<void>> SegmentSet::load(DamagedLog gaps, uint64_t durable_end) {
+  const bool bridge_gaps = gaps == DamagedLog::QUARANTINE;
+  CO_TRY(co_await disk_.make_dirs(dir_));
+  CO_TRY(co_await remove_bridges());
   CO_TRY_VAR(entries, co_await disk_.list(dir_));
   std::vector<DirEntry> logs;
   uint64_t base = 0;
@@ -59,20 +62,29 @@ Task<Result<void>> SegmentSet::load() {
     uint64_t next_base = 0;
     if (!last) parse_file_name_20(logs[i + 1].name, next_base);
     // All names are as they must be: it is not that the configured size is another one.
-    if (cut_short && base % file_bytes_ == 0 && next_base == base + file_bytes_)
+    const bool lost_end = cut_short && base % file_bytes_ == 0 && next_base % file_bytes_ == 0;
+    if (lost_end && !bridge_gaps)
       co_return std::unexpected(lost(base + logs[i].bytes, next_base, "a commitlog file is cut short"));
-    if (logs[i].bytes > file_bytes_ || cut_short || base % file_bytes_ != 0)
+    if (logs[i].bytes > file_bytes_ || (cut_short && !lost_end) || base % file_bytes_ != 0)
       co_return fail(Errc::unsupported, "the size of a commitlog file is not mappedFileSizeCommitLog");
+    if (!files_.empty() && base != end_base() && bridge_gaps) CO_TRY(co_await bridge_to(base));
     if (!files_.empty() && base != end_base())
       co_return std::unexpected(lost(end_base(), base, "a commitlog file is missing"));
     auto s = std::make_shared<Segment>();
     s->base = base;
     CO_TRY_VAR(file, co_await open_file(base, false));
     s->file = std::move(file);
+    if (lost_end) {
+      Result<void> bridged = co_await bridge(base, s->file.get(), logs[i].bytes);
+      co_await s->file->close();
+      CO_TRY(bridged);
+      continue;
+    }
     if (logs[i].bytes < file_bytes_) CO_TRY(co_await make_whole(*s->file));
     files_.push_back(std::move(s));
   }
   if (files_.empty()) co_return Result<void>();
+  if (bridge_gaps && durable_end > end_base()) CO_TRY(co_await bridge_to(durable_end));
   // A process that was killed may have made the last one and not synced it or its name yet.
   CO_TRY(co_await files_.back()->file->sync());
   co_return co_await disk_.sync_dir(dir_);

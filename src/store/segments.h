@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "store/format.h"
 #include "store/types.h"
@@ -28,13 +29,18 @@ class SegmentSet {
 
   // Opens what is there. A last file that is empty is removed, one that is too short is made whole. Files and
   // their names are on stable storage when it resolves.
-  // Errc::corrupt: one between is missing or cut short, and lost() says what of the log is gone.
+  // Errc::corrupt: one between is missing or cut short, and lost() says what of the log is gone. With
+  // QUARANTINE such gaps are filled, also one between the last file and `durable_end` (if there is any file):
+  // bridged(), log_gaps.cc.
   // Errc::unsupported: sizes are not `file_bytes`.
-  Task<Result<void>> load();
+  Task<Result<void>> load(DamagedLog gaps, uint64_t durable_end);
   struct Lost {
     uint64_t begin = 0, end = 0;  // physical offsets
   };
   const std::optional<Lost>& lost() const { return lost_; }
+  const std::vector<Lost>& bridged() const { return bridged_; }  // by file
+  // The files that fill gaps get their names, durable. Before that the next load() finds the gaps again.
+  Task<Result<void>> keep_bridges();
   // The next file: full size, synced, in a synced directory, then in the set. On failure nothing is left.
   Task<Result<void>> create(uint64_t base);
   // Everything from `end` on becomes zero, later files go away; on stable storage when it resolves.
@@ -59,8 +65,12 @@ class SegmentSet {
 
  private:
   std::string path_of(uint64_t base) const;
+  Task<Result<std::unique_ptr<File>>> open_file(std::string path, OpenHow how);
   Task<Result<std::unique_ptr<File>>> open_file(uint64_t base, bool create);
   Task<Result<void>> make_whole(File& f);
+  Task<Result<void>> bridge(uint64_t base, File* has, uint64_t bytes);
+  Task<Result<void>> bridge_to(uint64_t base);
+  Task<Result<void>> remove_bridges();
   Error lost(uint64_t begin, uint64_t end, const char* why);
   Task<Result<void>> create_whole(uint64_t base);
 
@@ -71,6 +81,7 @@ class SegmentSet {
   std::deque<std::shared_ptr<Segment>> files_;
   std::shared_ptr<Segment> doomed_;  // out of the set, not yet off the disk
   std::optional<Lost> lost_;
+  std::vector<Lost> bridged_;
   bool names_unsure_ = false;  // a sync of the directory failed after an unlink
 };
 
