@@ -17,9 +17,9 @@ import inner_batches as inner
 import light
 import pops as pop
 import remoting as r
-from harness import Unusable, command, wait_until
+from harness import Unusable, command, rmqctl, wait_until
 from remoting import Failed, expect, unique
-from store_directory import FILES, Directory, check_store, relaxed_json, rmqctl
+from store_directory import FILES, Directory, check_store, relaxed_json
 
 TOPICS = {'Plain': 4, 'Tagged': 2, 'Batches': 1, 'Big': 3}
 SCHEDULE = 'SCHEDULE_TOPIC_XXXX'

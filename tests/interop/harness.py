@@ -90,11 +90,15 @@ def reference_java(home, main, *args, heap='256m', quick=True, version=VERSIONS[
              '-cp', reference_jars(version) + '/*', main] + list(args))
 
 
-def binary(name, variable):
-    path = os.environ.get(variable) or os.path.join(ROOT, 'build', 'src', 'daemon', name)
+def binary(name, variable, folder='daemon'):
+    path = os.environ.get(variable) or os.path.join(ROOT, 'build', 'src', folder, name)
     if not os.path.exists(path):
         raise Unusable('%s is not there: build it, or set %s' % (path, variable))
     return path
+
+
+def rmqctl():
+    return binary('rmqctl', 'RMQCTL', 'ctl')
 
 
 def command(target, role, directory, ns_port, broker_port, extra=()):

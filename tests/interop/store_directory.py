@@ -5,19 +5,12 @@ import re
 import subprocess
 
 import remoting as r
-from harness import ROOT, Unusable, command, free_ports, registered, wait_until
+from harness import command, free_ports, registered, rmqctl, wait_until
 from remoting import expect
 
 # Small files, so that a few megabytes make several; both brokers must be told the same.
 FILES = ['mappedFileSizeCommitLog=4194304', 'mappedFileSizeConsumeQueue=20000', 'maxMessageSize=1048576',
          'flushConsumerOffsetInterval=1000']
-
-
-def rmqctl():
-    path = os.environ.get('RMQCTL') or os.path.join(ROOT, 'build', 'src', 'ctl', 'rmqctl')
-    if not os.path.exists(path):
-        raise Unusable('%s is not there: build it, or set RMQCTL' % path)
-    return path
 
 
 def check_store(store):

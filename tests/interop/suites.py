@@ -6,8 +6,8 @@ import subprocess
 import threading
 import time
 
-from harness import (CONNECT_TIMEOUT, HERE, OUT, Cluster, Unusable, reference_java, run_tool, send_one,
-                     wait_until)
+from harness import (CONNECT_TIMEOUT, HERE, OUT, Cluster, Unusable, reference_java, rmqctl, run_tool,
+                     send_one, wait_until)
 
 JAVA_VERSIONS = {'java55': '5.5.0', 'java49': '4.9.8'}
 _build = threading.Lock()
@@ -83,9 +83,22 @@ REFERENCE_DIFFERS = {
 }
 
 
+def wish(place, text):
+    """Does what a program asks for, and returns the line that tells it so."""
+    if text == 'restart' and place.restart:
+        place.restart()
+        return 'restarted'
+    if text.startswith('rmqctl '):
+        done = subprocess.run([rmqctl(), '-n', place.namesrv] + text.split()[1:], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+        return '%d %s' % (done.returncode, ' / '.join(done.stdout.splitlines()))
+    return 'not here'
+
+
 def run_checks(place, argv, seconds):
     """Runs a program that prints 'ok NAME' and 'FAILED NAME: reason' and counts at the end. It may say
-    '! restart' to have the broker killed and started again, and then reads 'restarted'."""
+    '! restart' to have the broker killed and started again, and then reads 'restarted'; '! rmqctl ARG...' to
+    have that done at its name server, and then reads the exit code and the output, in a line."""
     log = os.path.join(place.directory, 'stderr.log')
     p = place.procs.start(argv, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     timer = threading.Timer(seconds, p.kill)
@@ -94,9 +107,8 @@ def run_checks(place, argv, seconds):
     last, ran = '', 0
     for line in p.stdout:
         last = line.rstrip('\n')
-        if last == '! restart' and place.restart:
-            place.restart()
-            p.stdin.write('restarted\n')
+        if last.startswith('! '):
+            p.stdin.write(wish(place, last[2:]) + '\n')
             p.stdin.flush()
         place.say(last)
         m = re.match(r'(?:ok (\S+)|FAILED (\S+): (.*))', last)

@@ -1,5 +1,7 @@
 package rmqd.interop;
 
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -34,6 +36,7 @@ final class Env {
     /** The clients give up after 3 s, which a busy machine may need. */
     static final int API_TIMEOUT_MS = 20000;
     private static final AtomicInteger NEXT = new AtomicInteger();
+    private static final BufferedReader RUNNER = new BufferedReader(new InputStreamReader(System.in));
 
     final String namesrv;
     final List<String> notes = new ArrayList<>();
@@ -116,10 +119,19 @@ final class Env {
 
     /** Has the runner kill the broker and start it again; returns when it serves. For a broker of one's own. */
     void restartBroker() throws Exception {
-        System.out.println("! restart");
+        Failure.equal(wish("restart"), "restarted", "the answer to a wish for a restart");
+    }
+
+    /** Has the runner run rmqctl at this name server; returns when that ends, which must be well. */
+    static void rmqctl(String arguments) throws Exception {
+        String answer = wish("rmqctl " + arguments);
+        Failure.require(answer != null && answer.startsWith("0 "), "rmqctl " + arguments + ": " + answer);
+    }
+
+    private static String wish(String text) throws Exception {
+        System.out.println("! " + text);
         System.out.flush();
-        String answer = new java.io.BufferedReader(new java.io.InputStreamReader(System.in)).readLine();
-        Failure.equal(answer, "restarted", "the answer to a wish for a restart");
+        return RUNNER.readLine();
     }
 
     List<MessageQueue> queues(String topic) throws Exception {

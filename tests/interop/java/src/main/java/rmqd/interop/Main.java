@@ -35,6 +35,7 @@ public final class Main {
         RetryChecks.add(all);
         BodyChecks.add(all);
         BatchTopicChecks.add(all);
+        ScaleChecks.add(all);
         if (Versions.hasPop()) {
             PopChecks.add(all);
             PopRequestChecks.add(all);
