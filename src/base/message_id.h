@@ -32,6 +32,7 @@ struct MessageId {
   X(offsets_cut,           "3a6d1f0be2e94c0f9d0a7c1a5b7e0210", "offsets-cut")                           \
   X(store_index_damaged,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0211", "store-index-damaged")                   \
   X(store_index_failed,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0212", "store-index-failed")                    \
+  X(store_queue_damaged,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0213", "store-queue-damaged")                   \
   X(store_file_deleted,    "3a6d1f0be2e94c0f9d0a7c1a5b7e0221", "store-file-deleted")                    \
   X(store_queue_file_deleted, "3a6d1f0be2e94c0f9d0a7c1a5b7e0222", "store-queue-file-deleted")           \
   X(store_delete_failed,   "3a6d1f0be2e94c0f9d0a7c1a5b7e0223", "store-delete-failed")                   \

@@ -89,6 +89,11 @@ class StopOnFailure : public store::FailureListener {
     failed = true;
     stop_.set();
   }
+  void on_queue_damaged(std::string_view topic, int32_t queue_id, int64_t offset) override {
+    log(LogLevel::error, ids::store_queue_damaged,
+        "a ConsumeQueue file is damaged: messages are passed over until the next start makes it anew",
+        {{"TOPIC", topic}, {"QUEUE_ID", std::to_string(queue_id)}, {"OFFSET", std::to_string(offset)}});
+  }
   void on_index_damaged(const char* reason) override {
     log(LogLevel::warning, ids::store_index_damaged,
         "the index of message keys is made again from the CommitLog, as far as it is damaged",

@@ -93,13 +93,15 @@ int64_t unit_tags_code(const proto::RecordView& r, std::span<const int64_t> dela
 // What our recovery may rely on; one slot of rmqd.checkpoint.
 struct OwnCheckpoint {
   uint64_t sequence = 0;
-  bool clean = false;              // written by an orderly stop: the log ends at queues_durable
-  bool sync_flush = false;         // the writer confirmed only what was on stable storage
-  bool property_crc = false;       // each record that it appends behind log_durable has a property_crc
-  int64_t queues_durable = 0;      // physical offset; the log is durable up to there as well
-  int64_t log_durable = 0;         // at least queues_durable
-  int64_t zeroed_to = 0;           // the log's files are written up to here, with zeros behind the log's end
-  uint64_t queue_count = 0;        // queues with units of records below queues_durable
+  bool clean = false;          // written by an orderly stop: the log ends at queues_durable
+  bool sync_flush = false;     // the writer confirmed only what was on stable storage
+  bool property_crc = false;   // each record that it appends behind log_durable has a property_crc
+  int64_t queues_durable = 0;  // physical offset; the log is durable up to there as well
+  int64_t log_durable = 0;     // at least queues_durable
+  int64_t zeroed_to = 0;       // the log's files are written up to here, with zeros behind the log's end
+  // A read found a queue file damaged: all are to be made anew.
+  static constexpr uint64_t queues_damaged = UINT64_MAX;
+  uint64_t queue_count = 0;        // queues with units of records below queues_durable; or queues_damaged
   uint64_t queue_units = 0;        // sum of their max offsets
   uint64_t queue_sum = 0;          // ... each times its queue_weight(), modulo 2^64; 0: not known
   int64_t store_timestamp_ms = 0;  // no record below queues_durable is newer

@@ -88,6 +88,14 @@ MessageStore::Impl::Judgement MessageStore::Impl::judge(const MessageFilter* f, 
   return *verdict ? Judgement::pass : Judgement::drop;
 }
 
+void MessageStore::Impl::found_damaged(const ConsumeQueue& q, int64_t offset) {
+  if (std::exchange(queues_damaged_, true)) return;
+  if (failures_ != nullptr) failures_->on_queue_damaged(q.topic->name, q.id, offset);
+  checkpoint_wanted_ = true;
+  checkpoint_work_.notify();
+  checkpoint_soon_.notify();
+}
+
 Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int32_t max_messages) {
   ConsumeQueue& q = g.q;
   const int64_t offset = g.begin;
@@ -120,8 +128,10 @@ Task<void> MessageStore::Impl::scan(GetMessageResult& r, ReadAhead::Get& g, int3
     }
     if (batch_full(r, u, next - o, max_messages)) co_return;
     // What no unit can say is damage of its file: nobody waits for it.
-    bool wanted = !is_blank(u) && u.bytes > 0 && u.physical_offset >= log_min &&
-                  u.physical_offset <= static_cast<int64_t>(confirm_) - u.bytes;
+    const bool possible = u.bytes > 0 && u.physical_offset >= 0 &&
+                          u.physical_offset <= static_cast<int64_t>(confirm_) - u.bytes;
+    if (!possible && !is_blank(u)) found_damaged(q, o);
+    const bool wanted = possible && !is_blank(u) && u.physical_offset >= log_min;
     if (!wanted && r.message_count == 0) r.status = GetMessageStatus::MESSAGE_WAS_REMOVING;
     const Judgement j = wanted ? judge(g.filter, u) : Judgement::drop;
     if (j != Judgement::drop) {

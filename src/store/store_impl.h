@@ -177,6 +177,7 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   Task<Result<Added>> add_record(GetMessageResult& r, ReadAhead::Get& g, int64_t offset, QueueUnit u,
                                  bool judge);
   Task<void> scan(GetMessageResult& r, ReadAhead::Get& g, int32_t max_messages);
+  void found_damaged(const ConsumeQueue& q, int64_t offset);
 
   Disk& disk_;
   StoreOptions options_;
@@ -213,8 +214,9 @@ struct MessageStore::Impl final : LogOwner, RetentionOwner, CompactionOwner {
   uint64_t needed_from_ = UINT64_MAX;  // the owner still needs the log from there on
   uint64_t deletions_ = 0;
   bool checkpoint_wanted_ = false;
-  Scope tasks_;      // the log's
-  Scope own_tasks_;  // checkpoint, queue writing, watching puts
+  bool queues_damaged_ = false;  // a file of theirs, as a read found: the next start makes them anew
+  Scope tasks_;                  // the log's
+  Scope own_tasks_;              // checkpoint, queue writing, watching puts
   bool stopping_ = false;
   Event checkpoint_work_, checkpoint_soon_, queue_work_, queue_soon_, watch_work_, watch_stop_, calls_done_;
   uint32_t puts_running_ = 0;

@@ -316,6 +316,9 @@ class FailureListener {
   virtual ~FailureListener();
   // Once: the log or a queue cannot be written. Puts are refused from then on, for good.
   virtual void on_store_failed(const Error& e) = 0;
+  // Once: a unit of that queue cannot be what was written, its message is passed over. The next start makes
+  // all ConsumeQueues anew.
+  virtual void on_queue_damaged(std::string_view topic, int32_t queue_id, int64_t offset) {}
   // Index files could not be relied on; they are made again from the log. `reason` is static.
   virtual void on_index_damaged(const char* reason) {}
   // Index files could not be read or written; that is tried again later, from the last good state.

@@ -492,11 +492,13 @@ Result<void> QueueChecker::finish(uint64_t log_end, const OwnCheckpoint* sums,
     for (auto& q : t->queues) judge_missing(*q, fit || gone);
   }
   if (sums != nullptr && !fit)
-    findings_.damage(Kind::checkpoint, "rmqd.checkpoint", -1,
-                     "it knows " + std::to_string(sums->queue_count) + " queues with " +
-                         std::to_string(sums->queue_units) +
-                         " units in total, the files hold others: a broker that opens the store makes all "
-                         "queues again from the log");
+    findings_.damage(
+        Kind::checkpoint, "rmqd.checkpoint", -1,
+        (sums->queue_count == OwnCheckpoint::queues_damaged
+             ? "the broker found a queue file damaged"
+             : "it knows " + std::to_string(sums->queue_count) + " queues with " +
+                   std::to_string(sums->queue_units) + " units in total, the files hold others") +
+            ": a broker that opens the store makes all queues again from the log");
   return {};
 }
 

@@ -327,5 +327,42 @@ TEST(Read, AUnitThatCannotBeIsPassedOver) {
   EXPECT_FALSE(m.recovery.queues_rebuilt);
 }
 
+class DamageHeard : public FailureListener {
+ public:
+  void on_store_failed(const Error& e) override { ADD_FAILURE() << to_string(e); }
+  void on_queue_damaged(std::string_view topic, int32_t queue, int64_t offset) override {
+    heard.push_back(std::string(topic) + "-" + std::to_string(queue) + "@" + std::to_string(offset));
+  }
+  std::vector<std::string> heard;
+};
+
+// That is told, once, and the next start makes the queues anew, after a stop and after a kill.
+TEST(Read, AUnitThatCannotBeIsToldAndMadeAgain) {
+  for (End end : {End::stop, End::kill}) {
+    Machine m;
+    m.run([](Ctx& c) -> Task<void> {
+      for (int i = 0; i < 1500; i++) co_await c.put("T", 0, "m" + std::to_string(i));
+    });
+    m.damage("consumequeue/T/0/00000000000000000000", 20 * 700, std::string(20, '\x3a'));
+    m.run(
+        [](Ctx& c) -> Task<void> {
+          DamageHeard listener;
+          c.store->set_failure_listener(&listener);
+          for (int64_t at : {600, 700, 701, 700}) co_await c.store->get("T", 0, at, 1, nullptr);
+          EXPECT_EQ(listener.heard, (std::vector<std::string>{"T-0@700"}));
+          co_await sleep_for(ns_per_s);
+          c.store->set_failure_listener(nullptr);
+        },
+        end);
+    m.run([](Ctx& c) -> Task<void> {
+      auto r = co_await c.store->get("T", 0, 700, 1, nullptr);
+      EXPECT_EQ(bodies_of(r), (std::vector<std::string>{"m700"}));
+    });
+    EXPECT_TRUE(m.recovery.queues_rebuilt);
+    m.run(nullptr);
+    EXPECT_FALSE(m.recovery.queues_rebuilt);
+  }
+}
+
 }  // namespace
 }  // namespace rmq::store::test
