@@ -241,7 +241,8 @@ Task<Result<void>> QueueFiles::load_queue(Listed& l) {
     // An empty file that begins at 0 says nothing: a loss of power brought back what a killed process had
     // deleted.
     const bool says_nothing = files.empty() || files.back() == 0;
-    l.removed = l.cut || !sane || says_nothing;
+    // Damaged ones go with all others, when no checkpoint vouches for what a crash leaves of them.
+    l.removed = sane && (l.cut || says_nothing);
     if (l.removed) co_return co_await remove_tree(dir);
     co_return Result<void>();
   }

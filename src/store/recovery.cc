@@ -220,12 +220,12 @@ Task<Result<void>> Recovery::walk(LogWalker& w) {
 
 // Queues that rmqd.ends knows begin where they ended. In a rebuild only when the walk is over: until then
 // what the log has of a queue counts.
-void Recovery::apply_ends() {
+void Recovery::apply_ends(bool walked) {
   for (const auto& [queue, end] : ends_.known()) {
     ConsumeQueue& q = table_.get_or_create(queue.first, queue.second);
     if (q.max_offset == 0 && q.files_begin < 0) table_.start_at(q, end);
     // What came before was damaged, now or at a start before this one.
-    const bool fill = q.max_offset < end && end - q.max_offset <= gap_units_max;
+    const bool fill = walked && q.max_offset < end && end - q.max_offset <= gap_units_max;
     while (fill && q.max_offset < end) table_.push(q, {0, blank_unit_size, 0});
     if (fill) {
       q.next_offset = q.max_offset;
@@ -267,9 +267,9 @@ Task<Result<void>> Recovery::rebuild_all() {
   stats_.recovery.records = 0;
   const auto log_min = static_cast<int64_t>(from_);
   CO_TRY(co_await ends_.learn(log_min));  // before the files go that know it
-  CO_TRY(co_await files_.remove_all());
-  if (own_ == nullptr) co_return Result<void>();
-  // The old checkpoint must not vouch for units that are made again and not safe yet.
+  if (own_ == nullptr) co_return co_await files_.remove_all();
+  // First of all the old checkpoint may not vouch for units that are made again and not safe yet: when only
+  // some of a queue's files are gone, it looks as after a deletion of old ones.
   OwnCheckpoint c = *own_;
   c.clean = false;
   c.queues_durable = static_cast<int64_t>(from_);
@@ -281,14 +281,15 @@ Task<Result<void>> Recovery::rebuild_all() {
       c.queue_sum += queue_weight(queue.first, queue.second) * static_cast<uint64_t>(end);
     }
   }
-  co_return co_await checkpoint_.save(c, checkpoint_.java().value_or(JavaCheckpoint{}));
+  CO_TRY(co_await checkpoint_.save(c, checkpoint_.java().value_or(JavaCheckpoint{})));
+  co_return co_await files_.remove_all();
 }
 
 Task<Result<void>> Recovery::load_own() {
   int64_t log_min = static_cast<int64_t>(log_.segments().first_base());
   from_ = static_cast<uint64_t>(own_->queues_durable);
   CO_TRY(co_await files_.load(own_->queues_durable, log_min, !clean_, ends_));
-  if (ends_.log_begin() <= log_min) apply_ends();
+  if (ends_.log_begin() <= log_min) apply_ends(false);
   CO_TRY_VAR(batches_fit, co_await files_.load_batch(own_->queues_durable, log_min, !clean_));
   // A queue that is lost and garbage that looks like another one may make the same count and sum.
   bool same = batches_fit && !files_.damaged() && table_.used_queue_count() == own_->queue_count &&
@@ -584,7 +585,7 @@ Task<Result<Recovery::Outcome>> Recovery::recover() {
   }
   // A store that RocketMQ or an older rmqd wrote.
   CO_TRY(co_await ends_.learn(static_cast<int64_t>(segments.first_base())));
-  apply_ends();
+  apply_ends(true);
   ends_.forget_known();
   stats_.recovery.scanned_from = static_cast<int64_t>(from_);
   stats_.recovery.scanned_to = static_cast<int64_t>(pos_);

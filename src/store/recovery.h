@@ -49,7 +49,7 @@ class Recovery {
   Task<Result<bool>> all_accounted(uint64_t end);
   Task<Result<void>> rebuild_all();
   Task<Result<void>> look_before_rebuild();
-  void apply_ends();
+  void apply_ends(bool walked);
   Task<Result<void>> walk(LogWalker& w);
   // One position: moves pos_ on, or says that no record is there.
   Task<Result<bool>> step(LogWalker& w);

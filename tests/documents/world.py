@@ -312,7 +312,7 @@ def member(address, group, topic):
                            'mqTable': {}, 'statusTable': {}}).encode()
         try:
             while True:
-                header, _ = client.answer()
+                header, _ = client.frame()
                 if header['code'] != 307:
                     continue
                 answer = json.dumps({'code': 0, 'flag': 1, 'language': 'JAVA', 'opaque': header['opaque'],
