@@ -62,12 +62,14 @@ def java_client(version, home):
             '-cp', out + '/classes:' + out + '/lib/*', 'rmqd.interop.Main']
 
 
-def go_client():
+def go_client(home):
+    """The command line that runs the Go checks, without arguments; offsets of broadcast groups go to home."""
     source = os.path.join(HERE, 'go')
 
     def build(out):
         run_tool(['go', 'build', '-o', os.path.join(out, 'interop'), '.'], cwd=source)
-    return [os.path.join(built('go', source, build), 'interop')]
+    return ['env', 'rocketmq.client.localOffsetStoreDir=' + home + '/offsets',
+            os.path.join(built('go', source, build), 'interop')]
 
 
 # Checks that the reference does not pass, and what it does instead (seen on 5.5.0). rmqd has to.
@@ -133,7 +135,7 @@ def java(version, *checks):
 
 
 def go(place):
-    return run_checks(place, go_client() + [place.namesrv, place.broker], 1200)
+    return run_checks(place, go_client(place.directory) + [place.namesrv, place.broker], 1200)
 
 
 ALONE_JAVA = ['order_global', 'order_over_restart', 'order_owners_over_restart', 'delay_over_restart',
@@ -156,7 +158,7 @@ def brokers(place):
         there = Place(cluster.namesrv, cluster.broker, os.path.join(place.directory, name), place.procs,
                       place.say, place.bench, place.target, cluster.restart)
         if name == 'go':
-            argv = go_client() + [there.namesrv, there.broker] + ALONE_GO
+            argv = go_client(there.directory) + [there.namesrv, there.broker] + ALONE_GO
         else:
             argv = java_client(JAVA_VERSIONS[name], there.directory) + [there.namesrv] + ALONE_JAVA
             argv += ALONE_POP if name == 'java55' else []

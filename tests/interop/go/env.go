@@ -64,19 +64,40 @@ func (e *env) theAdmin() (admin.Admin, error) {
 // topic creates a topic at the broker and waits until the name server has its route.
 func (e *env) topic(queues int) (string, error) {
 	topic := e.name("t")
+	return topic, e.createTopic(topic, queues)
+}
+
+func (e *env) createTopic(topic string, queues int) error {
 	a, err := e.theAdmin()
 	if err != nil {
-		return "", err
+		return err
 	}
 	err = a.CreateTopic(context.Background(), admin.WithTopicCreate(topic), admin.WithBrokerAddrCreate(e.broker),
 		admin.WithReadQueueNums(queues), admin.WithWriteQueueNums(queues))
 	if err != nil {
-		return "", fmt.Errorf("create topic: %w", err)
+		return fmt.Errorf("create topic: %w", err)
 	}
-	return topic, until(fmt.Sprintf("a route of %s with %d queues", topic, queues), func() bool {
+	return e.awaitRoute(topic, queues)
+}
+
+// awaitRoute waits until the name server has a route of a topic, with so many queues unless that is 0.
+func (e *env) awaitRoute(topic string, queues int) error {
+	return until(fmt.Sprintf("a route of %s with %d queues", topic, queues), func() bool {
+		a, err := e.theAdmin()
+		if err != nil {
+			return false
+		}
 		mqs, err := a.FetchPublishMessageQueues(context.Background(), topic)
-		return err == nil && len(mqs) == queues
+		if err == nil && queues != 0 && len(mqs) != queues {
+			e.admin = nil // it keeps the first route that it sees
+		}
+		return err == nil && len(mqs) > 0 && (queues == 0 || len(mqs) == queues)
 	})
+}
+
+// note tells what is not judged.
+func (e *env) note(format string, args ...any) {
+	fmt.Printf("# %s: %s\n", e.check, fmt.Sprintf(format, args...))
 }
 
 // theProducer sends to the queue that each message names when it was given manual = true at the first call.
@@ -84,19 +105,26 @@ func (e *env) theProducer(manual bool) (rocketmq.Producer, error) {
 	if e.producer != nil {
 		return e.producer, nil
 	}
-	opts := []producer.Option{producer.WithNsResolver(e.resolver()), producer.WithGroupName(e.name("p")),
-		producer.WithInstanceName(e.name("i")), producer.WithRetry(2), producer.WithSendMsgTimeout(10 * time.Second)}
+	var options []producer.Option
 	if manual {
-		opts = append(opts, producer.WithQueueSelector(producer.NewManualQueueSelector()))
+		options = append(options, producer.WithQueueSelector(producer.NewManualQueueSelector()))
 	}
-	p, err := rocketmq.NewProducer(opts...)
+	p, err := e.newProducer(options...)
+	e.producer = p
+	return p, err
+}
+
+func (e *env) newProducer(options ...producer.Option) (rocketmq.Producer, error) {
+	options = append([]producer.Option{producer.WithNsResolver(e.resolver()), producer.WithGroupName(e.name("p")),
+		producer.WithInstanceName(e.name("i")), producer.WithRetry(2),
+		producer.WithSendMsgTimeout(10 * time.Second)}, options...)
+	p, err := rocketmq.NewProducer(options...)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.Start(); err != nil {
 		return nil, err
 	}
-	e.producer = p
 	e.closers = append(e.closers, func() { _ = p.Shutdown() })
 	return p, nil
 }
@@ -117,16 +145,28 @@ func (e *env) send(m *primitive.Message) (*primitive.SendResult, error) {
 	return r, nil
 }
 
-func (e *env) push(group, topic, tags string, order bool,
-	f func(ctx context.Context, msgs []*primitive.MessageExt) consumer.ConsumeResult) (rocketmq.PushConsumer, error) {
+type listener = func(ctx context.Context, msgs []*primitive.MessageExt) consumer.ConsumeResult
+
+func (e *env) push(group, topic, tags string, order bool, f listener) (rocketmq.PushConsumer, error) {
 	return e.pushBy(group, topic, consumer.MessageSelector{Type: consumer.TAG, Expression: tags}, order, f)
 }
 
 func (e *env) pushBy(group, topic string, selector consumer.MessageSelector, order bool,
-	f func(ctx context.Context, msgs []*primitive.MessageExt) consumer.ConsumeResult) (rocketmq.PushConsumer, error) {
-	c, err := rocketmq.NewPushConsumer(consumer.WithNsResolver(e.resolver()), consumer.WithGroupName(group),
+	f listener) (rocketmq.PushConsumer, error) {
+	return e.consume(group, topic, selector, f, consumer.WithConsumerOrder(order))
+}
+
+// pushWith consumes all messages, from the first on unless the options say otherwise.
+func (e *env) pushWith(group, topic string, f listener, options ...consumer.Option) (rocketmq.PushConsumer, error) {
+	return e.consume(group, topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"}, f, options...)
+}
+
+func (e *env) consume(group, topic string, selector consumer.MessageSelector, f listener,
+	options ...consumer.Option) (rocketmq.PushConsumer, error) {
+	options = append([]consumer.Option{consumer.WithNsResolver(e.resolver()), consumer.WithGroupName(group),
 		consumer.WithInstance(e.name("i")), consumer.WithConsumerModel(consumer.Clustering),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset), consumer.WithConsumerOrder(order))
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset)}, options...)
+	c, err := rocketmq.NewPushConsumer(options...)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +182,17 @@ func (e *env) pushBy(group, topic string, selector consumer.MessageSelector, ord
 	}
 	e.closers = append(e.closers, func() { _ = c.Shutdown() })
 	return c, nil
+}
+
+// all are the bodies that a sink has to get.
+func all(sets ...map[string]bool) map[string]bool {
+	union := map[string]bool{}
+	for _, set := range sets {
+		for body := range set {
+			union[body] = true
+		}
+	}
+	return union
 }
 
 // sink keeps what consumers got.
@@ -176,7 +227,10 @@ func (s *sink) clear() {
 }
 
 // exactlyOnce waits for the bodies, then a quiet while: each came once and nothing else did.
-func (s *sink) exactlyOnce(want map[string]bool) error {
+func (s *sink) exactlyOnce(want map[string]bool) error { return s.times(want, 1) }
+
+// times waits for the bodies, then a quiet while: each came so many times and nothing else did.
+func (s *sink) times(want map[string]bool, times int) error {
 	distinct := func() map[string]int {
 		msgs, _ := s.snapshot()
 		d := map[string]int{}
@@ -185,16 +239,21 @@ func (s *sink) exactlyOnce(want map[string]bool) error {
 		}
 		return d
 	}
-	err := until("", func() bool { return len(distinct()) >= len(want) })
+	err := until("", func() bool {
+		msgs, _ := s.snapshot()
+		return len(distinct()) >= len(want) && len(msgs) >= len(want)*times
+	})
 	if err != nil {
-		return fmt.Errorf("received %d of %d messages", len(distinct()), len(want))
+		msgs, _ := s.snapshot()
+		return fmt.Errorf("received %d of %d messages in %d of %d deliveries", len(distinct()), len(want), len(msgs),
+			len(want)*times)
 	}
 	time.Sleep(quiet)
 	for body, n := range distinct() {
 		if !want[body] {
 			return fmt.Errorf("received a message that was not sent to it: %.40s", body)
 		}
-		if n != 1 {
+		if n != times {
 			return fmt.Errorf("received %d times: %.40s", n, body)
 		}
 	}

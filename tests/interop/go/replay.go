@@ -1,51 +1,17 @@
 package main
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/consumer"
 )
 
 // resetToTime is INVOKE_BROKER_TO_RESET_OFFSET, which this client's admin does not have.
 func resetToTime(broker, topic, group string, ms int64) error {
-	header, err := json.Marshal(map[string]interface{}{
-		"code": 222, "flag": 0, "language": "GO", "opaque": 1, "version": 317, "serializeTypeCurrentRPC": "JSON",
-		"extFields": map[string]string{"topic": topic, "group": group, "timestamp": fmt.Sprint(ms), "isForce": "true"}})
-	if err != nil {
-		return err
-	}
-	c, err := net.DialTimeout("tcp", broker, 20*time.Second)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)))
-	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
-	if _, err := c.Write(append(frame, header...)); err != nil {
-		return err
-	}
-	head := make([]byte, 8)
-	if _, err := io.ReadFull(c, head); err != nil {
-		return err
-	}
-	answer := make([]byte, binary.BigEndian.Uint32(head[4:])&0xffffff)
-	if _, err := io.ReadFull(c, answer); err != nil {
-		return err
-	}
-	var told struct {
-		Code   int
-		Remark string
-	}
-	if err := json.Unmarshal(answer, &told); err != nil {
-		return err
-	}
-	if told.Code != 0 {
-		return fmt.Errorf("reset: %d %s", told.Code, told.Remark)
-	}
-	return nil
+	_, err := ask(broker, 222, map[string]string{"topic": topic, "group": group, "timestamp": fmt.Sprint(ms),
+		"isForce": "true"})
+	return err
 }
 
 // reset: a consumer at work goes back to a time, and gets what came since once more.
@@ -80,4 +46,53 @@ func reset(e *env) error {
 		return err
 	}
 	return s.exactlyOnce(numbered("new", 20))
+}
+
+// fromWhere: a new broadcast group begins where it wants to; a new cluster group at the first message that is still
+// in memory, whatever it wants. Times are in seconds, and taken as of UTC.
+func fromWhere(e *env) error {
+	topic, err := e.topic(2)
+	if err != nil {
+		return err
+	}
+	if err := sendToAll(e, topic, "old", 2, 20); err != nil {
+		return err
+	}
+	time.Sleep(1500 * time.Millisecond)
+	second := time.Now().UTC().Format("20060102150405")
+	time.Sleep(1500 * time.Millisecond)
+	if err := sendToAll(e, topic, "new", 2, 20); err != nil {
+		return err
+	}
+	sinks := map[string]*sink{}
+	start := func(name string, model consumer.MessageModel, options ...consumer.Option) error {
+		group := e.name("g")
+		sinks[name] = &sink{}
+		options = append(options, consumer.WithConsumerModel(model))
+		if _, err := e.pushWith(group, topic, sinks[name].as(""), options...); err != nil {
+			return err
+		}
+		return e.awaitQueues(topic, 2, group)
+	}
+	last := consumer.WithConsumeFromWhere(consumer.ConsumeFromLastOffset)
+	for _, err := range []error{
+		start("first", consumer.BroadCasting),
+		start("last", consumer.BroadCasting, last),
+		start("time", consumer.BroadCasting, consumer.WithConsumeFromWhere(consumer.ConsumeFromTimestamp),
+			consumer.WithConsumeTimestamp(second)),
+		start("cluster", consumer.Clustering, last),
+		sendToAll(e, topic, "later", 2, 20),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	old, recent, later := numbered("old", 20), numbered("new", 20), numbered("later", 20)
+	for name, want := range map[string]map[string]bool{"last": later, "time": all(recent, later),
+		"first": all(old, recent, later), "cluster": all(old, recent, later)} {
+		if err := sinks[name].exactlyOnce(want); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
