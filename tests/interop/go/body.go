@@ -136,6 +136,60 @@ func batch(e *env) error {
 	return consumeBatch(e, topic, ids)
 }
 
+// batchUnanswered: batches that are sent without waiting, to the queue that they name, are whole and in order.
+func batchUnanswered(e *env) error {
+	topic, err := e.topic(3)
+	if err != nil {
+		return err
+	}
+	p, err := e.theProducer(true)
+	if err != nil {
+		return err
+	}
+	broker, want := e.brokerName(topic), map[string]bool{}
+	messages := func(prefix string, queue int) []*primitive.Message {
+		var msgs []*primitive.Message
+		for i := 0; i < 20; i++ {
+			m := primitive.NewMessage(topic, []byte(fmt.Sprintf("%s%d", prefix, i)))
+			m.Queue = &primitive.MessageQueue{Topic: topic, BrokerName: broker, QueueId: queue}
+			want[string(m.Body)] = true
+			msgs = append(msgs, m)
+		}
+		return msgs
+	}
+	if err := p.SendOneWay(context.Background(), messages("oneway", 1)...); err != nil {
+		return err
+	}
+	answered := make(chan error, 2)
+	err = p.SendAsync(context.Background(), func(_ context.Context, r *primitive.SendResult, err error) {
+		if err == nil && (r.Status != primitive.SendOK || len(strings.Split(r.OffsetMsgID, ",")) != 20) {
+			err = fmt.Errorf("send status %d, ids %s", r.Status, r.OffsetMsgID)
+		}
+		answered <- err
+	}, messages("async", 2)...)
+	if err != nil {
+		return err
+	}
+	if err := <-answered; err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	s := &sink{}
+	if _, err := e.pushWith(e.name("g"), topic, s.as("")); err != nil {
+		return err
+	}
+	if err := s.exactlyOnce(want); err != nil {
+		return err
+	}
+	msgs, _ := s.snapshot()
+	for _, m := range msgs {
+		prefix := map[int]string{1: "oneway", 2: "async"}[m.Queue.QueueId]
+		if string(m.Body) != fmt.Sprintf("%s%d", prefix, m.QueueOffset) {
+			return fmt.Errorf("%s is at offset %d of queue %d", m.Body, m.QueueOffset, m.Queue.QueueId)
+		}
+	}
+	return nil
+}
+
 // consumeBatch gets the messages of a batch, several at a time.
 func consumeBatch(e *env, topic string, ids []string) error {
 	s := &sink{}

@@ -150,6 +150,50 @@ func broadcast(e *env) error {
 	return nil
 }
 
+// oneConnection: two groups of one client each get all; when one of them leaves, the other goes on.
+func oneConnection(e *env) error {
+	topic, err := e.topic(2)
+	if err != nil {
+		return err
+	}
+	instance := consumer.WithInstance(e.name("i"))
+	leaving, staying := &sink{}, &sink{}
+	groups := []string{e.name("g"), e.name("g")}
+	c, err := e.pushWith(groups[0], topic, leaving.as(""), instance)
+	if err != nil {
+		return err
+	}
+	if _, err := e.pushWith(groups[1], topic, staying.as(""), instance); err != nil {
+		return err
+	}
+	if err := sendToAll(e, topic, "both", 2, 20); err != nil {
+		return err
+	}
+	for _, s := range []*sink{leaving, staying} {
+		if err := s.exactlyOnce(numbered("both", 20)); err != nil {
+			return err
+		}
+	}
+	if a, b := e.members(groups[0]), e.members(groups[1]); len(a) != 1 || fmt.Sprint(a) != fmt.Sprint(b) {
+		return fmt.Errorf("members of the groups: %q and %q, expected the same client", a, b)
+	}
+	if err := c.Shutdown(); err != nil {
+		return err
+	}
+	leaving.clear()
+	staying.clear()
+	if err := sendToAll(e, topic, "one", 2, 20); err != nil {
+		return err
+	}
+	if err := staying.exactlyOnce(numbered("one", 20)); err != nil {
+		return err
+	}
+	if msgs, _ := leaving.snapshot(); len(msgs) != 0 {
+		return fmt.Errorf("%d messages came to the consumer that left", len(msgs))
+	}
+	return nil
+}
+
 func sendInNamespace(e *env, space, topic string) error {
 	p, err := e.newProducer(producer.WithNamespace(space))
 	if err != nil {

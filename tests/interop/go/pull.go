@@ -224,3 +224,43 @@ func pollGiveBack(e *env, c rocketmq.PullConsumer, group, topic string) error {
 	}
 	return dead.exactlyOnce(map[string]bool{"refused": true})
 }
+
+// pollRetry: what is given back comes again from the retry topic, counted, until it is taken.
+func pollRetry(e *env) error {
+	topic, err := e.topic(1)
+	if err != nil {
+		return err
+	}
+	c, err := e.pullConsumer(e.name("g"), topic, "*", consumer.WithMaxReconsumeTimes(3))
+	if err != nil {
+		return err
+	}
+	r, err := e.send(primitive.NewMessage(topic, []byte("again")))
+	if err != nil {
+		return err
+	}
+	var got []string
+	err = until("a second delivery", func() bool {
+		polled, err := c.Poll(context.Background(), time.Second)
+		if err != nil {
+			return false
+		}
+		result := consumer.ConsumeRetryLater
+		for _, m := range polled.GetMsgList() {
+			got = append(got, fmt.Sprint(string(m.Body), m.ReconsumeTimes, m.MsgId, m.GetProperty(primitive.PropertyRetryTopic)))
+			if m.ReconsumeTimes > 0 {
+				result = consumer.ConsumeSuccess
+			}
+		}
+		c.ACK(context.Background(), polled, result)
+		return result == consumer.ConsumeSuccess
+	})
+	want := []string{fmt.Sprint("again", 0, r.MsgID, ""), fmt.Sprint("again", 1, r.MsgID, topic)}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		return fmt.Errorf("polled %q, expected %q, error %v", got, want, err)
+	}
+	if more, err := c.Poll(context.Background(), 2*quiet); err != consumer.ErrNoNewMsg {
+		return fmt.Errorf("one more poll after the message was taken: %v %v", more, err)
+	}
+	return nil
+}
