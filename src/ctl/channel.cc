@@ -38,13 +38,13 @@ std::unexpected<Failure> unreachable(const Peer& peer, std::string_view reason) 
               fmt::format("cannot reach {}: {}; {}", peer.to_string(), reason, advice_for(peer)));
 }
 
+}  // namespace
+
 std::string one_line_remark(std::string_view remark) {
   std::string out;
   for (char c : remark) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   return out;
 }
-
-}  // namespace
 
 void watch_for_stop() {
   struct sigaction action{};

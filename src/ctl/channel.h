@@ -28,6 +28,9 @@ struct Reply {
   std::string_view body() const { return frame.body_text(); }
 };
 
+// A remark, which may be a stack trace, as part of a message of one line.
+std::string one_line_remark(std::string_view remark);
+
 // Who is at the other end, for messages: "broker broker-a at 127.0.0.1:10911".
 struct Peer {
   Address address;

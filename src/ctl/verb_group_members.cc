@@ -65,6 +65,11 @@ Outcome<proto::ConsumerRunningInfo> running_info(const Member& m, const std::str
   h.client_id = m.client_id;
   h.jstack_enable = jstack;
   TRY_VAR(reply, m.broker->ask<proto::GetConsumerRunningInfo>(h));
+  // The Go client says what is wrong in the remark of a success without a body: a rate of it that is no
+  // number yet.
+  if (reply.body().empty() && !reply.command.remark.empty())
+    return fail(Exit::refused, fmt::format("{} does not tell what it is at: {}", m.client_id,
+                                           one_line_remark(reply.command.remark)));
   return parse_body<proto::ConsumerRunningInfo>(*m.broker, reply, "GET_CONSUMER_RUNNING_INFO");
 }
 

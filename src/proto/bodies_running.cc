@@ -1,5 +1,7 @@
 #include "proto/bodies_running.h"
 
+#include <iterator>
+
 #include "proto/json_read.h"
 
 namespace rmq::proto {
@@ -48,9 +50,16 @@ Result<ConsumerRunningInfo> ConsumerRunningInfo::parse(std::string_view json) {
   });
 }
 
+// CMResult in the order of the reference: clients that are not Java's tell the place in it.
+constexpr std::string_view consume_results[] = {"CR_SUCCESS", "CR_LATER",           "CR_ROLLBACK",
+                                                "CR_COMMIT",  "CR_THROW_EXCEPTION", "CR_RETURN_NULL"};
+
 Result<ConsumeMessageDirectlyResult> ConsumeMessageDirectlyResult::parse(std::string_view json) {
   return read_body<ConsumeMessageDirectlyResult>(json, [](Value v, ConsumeMessageDirectlyResult& r) {
     v["consumeResult"].read(r.consume_result);
+    if (const std::string& told = r.consume_result;
+        told.size() == 1 && told[0] >= '0' && told[0] < '0' + static_cast<int>(std::size(consume_results)))
+      r.consume_result = consume_results[told[0] - '0'];
     v["remark"].read(r.remark);
     v["order"].read(r.order);
     v["spentTimeMills"].read(r.spent_time_ms);

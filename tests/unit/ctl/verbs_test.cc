@@ -503,6 +503,23 @@ TEST_F(Verbs, AMemberConsumesOneMessage) {
   EXPECT_EQ(r.exit, 0) << r.err;
   EXPECT_NE(r.out.find("CR_LATER"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("boom"), std::string::npos) << r.out;
+  server_.answer(RequestCode::CONSUME_MESSAGE_DIRECTLY, ResponseCode::SUCCESS, "",
+                 R"({"consumeResult":4,"remark":"no","spentTimeMills":5})");
+  r = on_server({"group", "consume", "g", id, "--yes"});
+  EXPECT_NE(r.out.find("CR_THROW_EXCEPTION"), std::string::npos) << "as the Go client tells it: " << r.out;
+}
+
+// The Go client has no running info while one of its rates is no number.
+TEST_F(Verbs, AMemberThatCannotTellWhatItIsAt) {
+  server_.answer(RequestCode::GET_CONSUMER_CONNECTION_LIST, ResponseCode::SUCCESS, "",
+                 R"({"connectionSet":[{"clientAddr":"a","clientId":"c1","language":"GO","version":317}]})");
+  server_.answer(RequestCode::GET_CONSUMER_RUNNING_INFO, ResponseCode::SUCCESS,
+                 "json marshal error: json: unsupported value: NaN", "");
+  const Ran r = on_server({"group", "running", "g"});
+  EXPECT_EQ(r.exit, 1);
+  EXPECT_NE(r.err.find("c1 does not tell what it is at: json marshal error: json: unsupported value: NaN"),
+            std::string::npos)
+      << r.err;
 }
 
 // A second broker "d" in the cluster, and queues of the topic there.
