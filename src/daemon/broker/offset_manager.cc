@@ -17,6 +17,8 @@ constexpr uint64_t commits_per_version = 500;  // consumerOffsetUpdateVersionSte
 // RocketMQ's clients, told of a reset, wait 10 s until they pull from there, and commit what they had before
 // each 5 s meanwhile. Whoever gets the queue then must not begin there.
 constexpr int64_t overtaken_ns = 15 * ns_per_s;
+// Those that are told by a request commit the target after 10 s.
+constexpr int64_t told_ns = 30 * ns_per_s;
 
 // "topic@group" in memory that stays: looked up on every pull, so no allocation.
 std::string_view key_of(std::string_view group, std::string_view topic) {
@@ -74,7 +76,8 @@ bool OffsetManager::commit(std::string_view group, std::string_view topic, int32
     const Queues* r = find(resets_, group, topic);
     if (r != nullptr && r->contains(queue_id)) return false;
   }
-  if (!overtaken_.empty() && is_overtaken(group, topic, queue_id, offset)) return false;
+  const bool told = !told_.empty() && is_told(group, topic, queue_id, offset);
+  if (!told && !overtaken_.empty() && is_overtaken(group, topic, queue_id, offset)) return false;
   set(group, topic, queue_id, offset);
   return true;
 }
@@ -113,6 +116,59 @@ bool OffsetManager::is_overtaken(std::string_view group, std::string_view topic,
   if (q == it->second.end()) return false;
   const Overtaken& o = q->second;
   return Loop::current().now_ns() < o.until_ns && offset >= o.low && offset <= o.high && offset != o.target;
+}
+
+void OffsetManager::note_told(std::string_view group, std::string_view topic, int32_t queue_id,
+                              int64_t target) {
+  const int64_t now_ns = Loop::current().now_ns();
+  for (auto& [key, queues] : told_)
+    std::erase_if(queues, [&](const auto& q) { return q.second.until_ns <= now_ns; });
+  std::erase_if(told_, [](const auto& e) { return e.second.empty(); });
+  const int64_t committed = committed_or_0(group, topic, queue_id);
+  told_[std::string(key_of(group, topic))][queue_id] = {committed, committed, now_ns + told_ns, target};
+}
+
+// True: it is the commit that follows from note_told().
+bool OffsetManager::is_told(std::string_view group, std::string_view topic, int32_t queue_id,
+                            int64_t offset) {
+  auto it = told_.find(key_of(group, topic));
+  if (it == told_.end()) return false;
+  auto q = it->second.find(queue_id);
+  if (q == it->second.end()) return false;
+  Overtaken told = q->second;
+  const bool is_late = told.until_ns <= Loop::current().now_ns();
+  if (!is_late && offset != told.target) {
+    q->second.low = std::min(told.low, offset);
+    q->second.high = std::max(told.high, offset);
+    return false;
+  }
+  const std::string key = it->first;
+  it->second.erase(q);
+  if (it->second.empty()) told_.erase(it);
+  if (is_late) return false;
+  told.high = std::max(told.high, pulled(group, topic, queue_id));
+  begin_at_told(key, queue_id, committed_or_0(group, topic, queue_id), told);
+  return true;
+}
+
+// Between what it had committed and what it had pulled the group may have come to the target by itself.
+void OffsetManager::begin_at_told(const std::string& key, int32_t queue_id, int64_t committed,
+                                  Overtaken told) {
+  auto& queues = overtaken_[key];
+  auto earlier = queues.find(queue_id);
+  if (told.target < committed || told.target > told.high) {
+    if (earlier != queues.end()) {
+      told.low = std::min(told.low, earlier->second.low);
+      told.high = std::max(told.high, earlier->second.high);
+    }
+    told.until_ns = Loop::current().now_ns() + overtaken_ns;
+    note(change_of(key, queue_id, told));
+    queues[queue_id] = told;
+  } else if (earlier != queues.end()) {
+    note(fmt::format("E {} {}", queue_id, key));
+    queues.erase(earlier);
+  }
+  if (queues.empty()) overtaken_.erase(key);
 }
 
 void OffsetManager::note_pull(std::string_view group, std::string_view topic, int32_t queue_id,
@@ -157,12 +213,18 @@ const OffsetManager::Queues* OffsetManager::queues(std::string_view group, std::
   return find(offsets_, group, topic);
 }
 
+int64_t OffsetManager::committed_or_0(std::string_view group, std::string_view topic,
+                                      int32_t queue_id) const {
+  const Queues* known = find(offsets_, group, topic);
+  if (known == nullptr) return 0;
+  auto queue = known->find(queue_id);
+  return queue == known->end() ? 0 : queue->second;
+}
+
 void OffsetManager::set_reset(std::string_view group, std::string_view topic, int32_t queue_id,
                               int64_t offset) {
   forget_overtaken(Loop::current().now_ns());
-  const Queues* known = find(offsets_, group, topic);
-  auto before = known == nullptr ? Queues::const_iterator{} : known->find(queue_id);
-  const int64_t committed = known == nullptr || before == known->end() ? 0 : before->second;
+  const int64_t committed = committed_or_0(group, topic, queue_id);
   auto& queues = overtaken_.try_emplace(std::string(key_of(group, topic))).first->second;
   auto [o, added] = queues.try_emplace(queue_id, Overtaken{committed, committed});
   if (!added) o->second = {std::min(o->second.low, committed), std::max(o->second.high, committed)};
@@ -237,6 +299,7 @@ void OffsetManager::remove(std::string_view group, std::string_view topic) {
   }
   for (Table* table : {&offsets_, &resets_, &pulled_}) table->erase(key);
   overtaken_.erase(key);
+  told_.erase(key);
   index_.remove(topic, group);
 }
 
@@ -248,11 +311,25 @@ void OffsetManager::remove_group(std::string_view group) {
   for (const std::string& topic : index_.topics_of(group)) remove(group, topic);
 }
 
-void OffsetManager::copy(std::string_view from_group, std::string_view to_group, std::string_view topic) {
+bool OffsetManager::is_reset(std::string_view group, std::string_view topic, int32_t queue_id) const {
+  auto it = overtaken_.find(key_of(group, topic));  // has those that are pending, too
+  if (it == overtaken_.end()) return false;
+  auto q = it->second.find(queue_id);
+  return q != it->second.end() && q->second.until_ns > Loop::current().now_ns();
+}
+
+void OffsetManager::copy(std::string_view from_group, std::string_view to_group, std::string_view topic,
+                         bool as_reset) {
   const Queues* from = find(offsets_, from_group, topic);
   if (from == nullptr) return;
   const Queues copied = *from;
-  for (const auto& [queue_id, offset] : copied) set(to_group, topic, queue_id, offset);
+  for (const auto& [queue_id, offset] : copied) {
+    if (query(to_group, topic, queue_id) == offset) continue;
+    if (as_reset || is_reset(to_group, topic, queue_id))
+      set_reset(to_group, topic, queue_id, offset);
+    else
+      set(to_group, topic, queue_id, offset);
+  }
 }
 
 // Of files that end in a directory the one without anything behind its name goes last: it says that all went.

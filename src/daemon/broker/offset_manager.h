@@ -66,6 +66,11 @@ class OffsetManager : public LoggedTable {
   std::optional<int64_t> take_reset(std::string_view group, std::string_view topic, int32_t queue_id,
                                     int64_t wanted = -1);
 
+  // The members were told to go on at `target`, and the one that has the queue will commit it
+  // (useServerSideResetOffset=false). Until then commits count; from then on those of before do not, as after
+  // take_reset().
+  void note_told(std::string_view group, std::string_view topic, int32_t queue_id, int64_t target);
+
   // The group pulls from there: when that is the target of its last reset, it has taken notice of it.
   void note_pull(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
   void note_pulled(std::string_view group, std::string_view topic, int32_t queue_id, int64_t next_offset);
@@ -76,7 +81,9 @@ class OffsetManager : public LoggedTable {
   std::vector<std::string> groups_of(std::string_view topic) const;
   void remove_topic(std::string_view topic);
   void remove_group(std::string_view group);
-  void copy(std::string_view from_group, std::string_view to_group, std::string_view topic);
+  // Where `to_group` is elsewhere it is set to what `from_group` has: with `as_reset`, or where it has a
+  // reset that is in force, by set_reset().
+  void copy(std::string_view from_group, std::string_view to_group, std::string_view topic, bool as_reset);
   // How many pairs of topic and group all look-ups and removals by one of the two have looked at.
   uint64_t looked_at() const { return looked_at_; }
 
@@ -110,6 +117,10 @@ class OffsetManager : public LoggedTable {
   void apply_reset(int32_t queue_id, Overtaken o, int64_t until_ms, const std::string& key);
   void apply_notice(int32_t queue_id, std::string_view key);
   bool is_overtaken(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
+  bool is_told(std::string_view group, std::string_view topic, int32_t queue_id, int64_t offset);
+  void begin_at_told(const std::string& key, int32_t queue_id, int64_t committed, Overtaken told);
+  int64_t committed_or_0(std::string_view group, std::string_view topic, int32_t queue_id) const;
+  bool is_reset(std::string_view group, std::string_view topic, int32_t queue_id) const;
   void forget_overtaken(int64_t now_ns);
   const bool light_;
   Table offsets_, resets_, pulled_;
@@ -117,6 +128,7 @@ class OffsetManager : public LoggedTable {
   mutable uint64_t looked_at_ = 0;
   OffsetFollower* follower_ = nullptr;
   TextMap<std::map<int32_t, Overtaken>> overtaken_;
+  TextMap<std::map<int32_t, Overtaken>> told_;  // until `until_ns` a commit of the target is expected
   proto::DataVersion version_;
   uint64_t commits_ = 0;
 };

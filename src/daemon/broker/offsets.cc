@@ -110,9 +110,14 @@ Task<void> clone_group_offset(Broker& b, Request& r, proto::CloneGroupOffsetRequ
     topics.emplace_back(*h.topic);
   else
     topics = b.offsets.topics_of(h.src_group);
+  // Members that are at work must not commit over it; they learn it as they learn a reset.
+  const bool as_reset = b.config.useServerSideResetOffset && b.clients.consumers(h.dest_group) != nullptr;
   for (const std::string& t : topics) {
-    if (b.topics.find(t) == nullptr || proto::is_retry_topic(t)) continue;
-    b.offsets.copy(h.src_group, h.dest_group, t);
+    const proto::TopicConfig* topic = b.topics.find(t);
+    if (topic == nullptr || proto::is_retry_topic(t)) continue;
+    b.offsets.copy(h.src_group, h.dest_group, t, as_reset);
+    for (int32_t q = 0; q < topic->read_queue_nums; q++) b.long_polling.wake(t, q);
+    b.pop.on_reset(t, h.dest_group);
   }
   auto kept = co_await b.offsets.kept(b.offsets.last_change());
   if (!kept) co_return refuse_unkept_offsets(r, kept.error());
@@ -164,6 +169,8 @@ Task<void> reset_at_clients(Broker& b, Request& r, const proto::ResetOffsetReque
   }
   online = b.clients.consumers(h.group);  // it may have left meanwhile
   if (online != nullptr) {
+    for (const auto& [q, target] : body.offset_table)
+      b.offsets.note_told(h.group, h.topic, q.queue_id, target);
     for (const auto& [c, channel] : online->channels) {
       std::string frame;
       const bool cpp = channel.language == proto::LanguageCode::CPP;
