@@ -452,6 +452,51 @@ TEST(BrokerPopChange, ResetWhileItReads) {
   simulate({four_are_there, reset_while_it_reads});
 }
 
+// What was acknowledged out of order stays so for those who pop without order.
+Task<void> popped_and_acknowledged_in_order(World& w) {
+  co_await send_some(w, 6);
+  PopAsk p = with_invisible(1000);
+  p.order = true;
+  p.most = 5;
+  Popped got = co_await pop(w, p);
+  EXPECT_EQ(bodies_of(got), "m0,m1,m2,m3,m4");
+  for (size_t i : {1u, 2u, 4u}) {
+    if (i >= got.size()) co_return;
+    int32_t code = co_await ack(w, got[i].handle);
+    EXPECT_EQ(code, 0);
+  }
+  co_await sleep_for(1100 * ns_per_ms);
+}
+Task<void> popped_without_order(World& w) {
+  co_await popped_and_acknowledged_in_order(w);
+  Popped got = co_await pop(w);
+  EXPECT_EQ(bodies_of(got), "m0,m3,m5");
+  for (const PoppedMessage& m : got) {
+    EXPECT_EQ(committed(w), m.body == "m0" ? 0 : m.body == "m3" ? 3 : 5);
+    int32_t code = co_await ack(w, m.handle);
+    EXPECT_EQ(code, 0);
+  }
+  EXPECT_EQ(committed(w), 6);
+}
+Task<void> one_without_order(World& w) {
+  PopAsk p;
+  for (const char* wanted : {"m0", "m3"}) {
+    p.most = 1;
+    Popped got = co_await pop(w, p);
+    if (got.empty()) got = co_await pop(w, p);  // it has seen only what was acknowledged
+    EXPECT_EQ(bodies_of(got), wanted);
+  }
+}
+Task<void> the_rest_without_order(World& w) {
+  Popped got = co_await pop(w);
+  EXPECT_EQ(bodies_of(got), "m5");
+  EXPECT_EQ(committed(w), 0) << "m0 is popped";
+}
+TEST(BrokerPopChange, FromInOrderToWithoutOrder) {
+  simulate({popped_without_order});
+  simulate({popped_and_acknowledged_in_order, one_without_order, the_rest_without_order});
+}
+
 // A start takes a group that it does not know for one that was deleted, and with it what was popped for it.
 Task<void> a_group_is_on_disk_before_its_pops(World& w) {
   auto sent = co_await w.send("T", "m0");

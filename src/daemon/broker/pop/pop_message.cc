@@ -234,30 +234,6 @@ int32_t most_of(const Popped& p, const PopQueue& q) {
   return static_cast<int32_t>(most);
 }
 
-void take(Broker& b, Popped& p, PopQueue& q, int64_t start, store::GetMessageResult& g) {
-  std::vector<int64_t> offsets = offsets_of(q, g);
-  const char mark = retry_mark_of(q.topic);
-  if (p.h.order) {
-    drop_acknowledged(p, q.topic, q.order.get(), g, offsets);
-    pop_in_order(b, p, q, start, g, offsets);
-    p.moved = true;
-    if (offsets.empty()) return;
-  } else {
-    b.pop.table.popped(q, start, g.next_begin_offset, p.pop_time_ms, p.visible_ms, offsets);
-    b.pop.look_again();
-  }
-  append_start_offset(p.start_info, mark, q.queue_id, start);
-  begin_msg_offsets(p.offset_info, mark, q.queue_id);
-  for (size_t i = 0; i < offsets.size(); i++) append_msg_offset(p.offset_info, i == 0, offsets[i]);
-  p.count += offsets.size();
-  p.bytes += g.byte_count;
-  b.metrics.popped(p.h.topic, p.h.consumer_group, mark != '0', offsets.size(), g.byte_count);
-  if (mark != '0' && !b.config.popResponseReturnActualRetryTopic)
-    append_retries(b, p, q, start, g);
-  else
-    std::move(g.extents.begin(), g.extents.end(), std::back_inserter(p.extents));
-}
-
 void go_on_at(PopTable& table, PopQueue& q, int64_t next) {
   if (!q.order) return table.move_to(q, next);
   q.order.reset();
@@ -271,6 +247,44 @@ void go_on_behind(PopTable& table, PopQueue& q, int64_t next) {
   q.order->drop_before(next);
   q.next = q.order->next_offset();
   table.order_changed(q);
+}
+
+// Without order. What an OrderInfo has from the queue's next offset on stays known.
+void pop_freely(Broker& b, const Popped& p, PopQueue& q, int64_t start, int64_t next,
+                const std::vector<int64_t>& offsets) {
+  b.pop.table.popped(q, start, next, p.pop_time_ms, p.visible_ms, offsets);
+  if (q.order) {
+    q.order->drop_before(next);
+    q.next = q.order->next_offset();
+    b.pop.table.order_changed(q);
+  }
+  b.pop.look_again();
+}
+
+void take(Broker& b, Popped& p, PopQueue& q, int64_t start, store::GetMessageResult& g) {
+  std::vector<int64_t> offsets = offsets_of(q, g);
+  const char mark = retry_mark_of(q.topic);
+  drop_acknowledged(p, q.topic, q.order.get(), g, offsets);
+  if (p.h.order) {
+    pop_in_order(b, p, q, start, g, offsets);
+    p.moved = true;
+  } else if (offsets.empty()) {
+    go_on_behind(b.pop.table, q, g.next_begin_offset);
+    p.moved = true;
+  } else {
+    pop_freely(b, p, q, start, g.next_begin_offset, offsets);
+  }
+  if (offsets.empty()) return;
+  append_start_offset(p.start_info, mark, q.queue_id, start);
+  begin_msg_offsets(p.offset_info, mark, q.queue_id);
+  for (size_t i = 0; i < offsets.size(); i++) append_msg_offset(p.offset_info, i == 0, offsets[i]);
+  p.count += offsets.size();
+  p.bytes += g.byte_count;
+  b.metrics.popped(p.h.topic, p.h.consumer_group, mark != '0', offsets.size(), g.byte_count);
+  if (mark != '0' && !b.config.popResponseReturnActualRetryTopic)
+    append_retries(b, p, q, start, g);
+  else
+    std::move(g.extents.begin(), g.extents.end(), std::back_inserter(p.extents));
 }
 
 void pass_over(Broker& b, PopQueue& q, int64_t next) {
@@ -356,7 +370,6 @@ Task<void> pop_queue(Broker& b, Popped& p, std::string topic, int32_t queue_id) 
     co_return;
   }
   if (q->next == max) co_return;
-  if (!p.h.order && q->order) go_on_at(b.pop.table, *q, q->next);
   q->busy = true;
   co_await read_queue(b, p, q);
   q->busy = false;
