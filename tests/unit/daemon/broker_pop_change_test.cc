@@ -497,6 +497,20 @@ TEST(BrokerPopChange, FromInOrderToWithoutOrder) {
   simulate({popped_and_acknowledged_in_order, one_without_order, the_rest_without_order});
 }
 
+// A queue that has lost its end, as a start finds it after a loss of power: acknowledgements before the end
+// stay.
+Task<void> popped_in_order_from_a_cut_queue(World& w) {
+  co_await popped_and_acknowledged_in_order(w);
+  EXPECT_TRUE(w.broker.pop.queue_ends(PopAsk().group, "T", 0, 4));
+  PopAsk p = long_ask("T");
+  p.order = true;
+  Popped got = co_await pop(w, p);
+  EXPECT_EQ(bodies_of(got), "m0,m3,m4,m5");
+}
+TEST(BrokerPopChange, ACutQueueKeepsWhatWasAcknowledgedInOrder) {
+  simulate({popped_in_order_from_a_cut_queue});
+}
+
 // A start takes a group that it does not know for one that was deleted, and with it what was popped for it.
 Task<void> a_group_is_on_disk_before_its_pops(World& w) {
   auto sent = co_await w.send("T", "m0");

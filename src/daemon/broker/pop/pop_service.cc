@@ -27,7 +27,8 @@ void end_at(PopTable& table, PopQueue& q, int64_t max) {
   }
   for (const auto& [key, bits] : gone) table.acknowledge(q, key, bits);
   if (q.order) {
-    q.order.reset();
+    q.order->drop_from(max);
+    if (q.order->is_over()) q.order.reset();
     q.next = std::min(q.next, max);
     return table.order_changed(q);
   }

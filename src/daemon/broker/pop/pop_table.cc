@@ -111,6 +111,14 @@ void OrderInfo::drop_before(int64_t offset) {
     if (m.offset == end) end++;  // acknowledged, as all from the end on
 }
 
+void OrderInfo::drop_from(int64_t offset) {
+  const auto first = std::ranges::lower_bound(messages, offset, {}, &Message::offset);
+  const auto kept = static_cast<size_t>(first - messages.begin());
+  messages.erase(first, messages.end());
+  if (kept < messages_max) acknowledged &= (uint64_t{1} << kept) - 1;
+  end = std::min(end, offset);
+}
+
 bool OrderInfo::is_over() const {
   return next_offset() == end && (messages.empty() || messages.back().offset < end);
 }

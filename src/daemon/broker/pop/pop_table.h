@@ -74,6 +74,8 @@ struct OrderInfo {
   bool is_over() const;
   // Messages before that offset are none of it any more, and the queue does not go on before it.
   void drop_before(int64_t offset);
+  // The queue ends there: messages from it on are lost.
+  void drop_from(int64_t offset);
   // The first offset that is not acknowledged, or the end.
   int64_t next_offset() const;
   // The first time at which the queue is free; at most now: it is free now.
